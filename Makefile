@@ -520,7 +520,7 @@ $(B)/tests/cli/test_during: $(filter-out %/main.o,$(call obj,$(CLI_SRC)))
 
 # A plug-in calls functions of the program that loads it.
 $(B)/tests/validate/test_mutation $(B)/tests/validate/test_plugin: LDLIBS_ALL += $(EXPORTS)
-$(MUTANTS): $(wildcard tests/validate/mutants*.[ch]) src/core/fma.c Makefile $(wildcard include/tether/*.h)
+$(MUTANTS): $(wildcard tests/validate/mutants*.[ch]) src/core/fma.c tests/fpenv.h Makefile $(wildcard include/tether/*.h)
 	@mkdir -p $(@D)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $(filter %.c,$^) -lm
 

@@ -406,7 +406,8 @@ bool tt_run_made_by_any(const char *path);
 tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
                        const tt_run_files *files);
 /* The next chunk, which is kept in the file of latents as well. A run whose
- * first video was not begun begins it.
+ * first video was not begun begins it. It is computed in the floating-point
+ * environment of fpenv.h; that of the caller is set again at the end.
  *   *x0     [*frames, C, h, w], until the next call
  * Errors  TT_END (not recorded) when the video is complete, and its files are;
  *         TT_EINTR when the user asked to stop: what `resume` needs is kept;

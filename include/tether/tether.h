@@ -98,6 +98,7 @@
 #include "tether/context.h"
 #include "tether/device.h"
 #include "tether/dit.h"
+#include "tether/fpenv.h"
 #include "tether/io.h"
 #include "tether/mathfn.h"
 #include "tether/ops.h"

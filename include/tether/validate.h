@@ -118,6 +118,8 @@ tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
 void tt_report_free(tt_report *r);
 /* The arithmetic, of a report made before it was known (NULL). */
 void tt_report_declare(tt_report *r, const tt_arith *arith);
+/* Its backend is about to be closed: the last call that may hang. */
+void tt_report_closing(tt_report *r);
 /* Keep the verdict of this path alone; calls of a model that have another one
  * are not made by the candidate. NULL: all. The text is not copied. */
 void tt_report_only(tt_report *r, const char *path);

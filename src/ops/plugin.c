@@ -109,11 +109,16 @@ tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path)
 {
     memset(p, 0, sizeof *p);
     p->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    p->at_open = tt_fpenv_begin_all(ctx->nthreads);
     if (!p->handle)
         return tt_fail(ctx, TT_EIO, "%s: cannot be loaded as a plug-in: %s. "
                        "Build it with -shared -fPIC, and give a path with a / "
                        "in it", path, dlerror());
-    if (take(ctx, p, path)) tt_plugin_close(p);
+    const tt_fpenv ours = tt_fpenv_get();
+    take(ctx, p, path);
+    const tt_fpenv left = tt_fpenv_begin_all(ctx->nthreads);
+    if (left != ours) p->at_open = left;
+    if (ctx->status) tt_plugin_close(p);
     return ctx->status;
 }
 
@@ -121,5 +126,7 @@ void tt_plugin_close(tt_plugin *p)
 {
     if (p->opened) tt_ops_close(&p->ops);
     if (p->handle) dlclose(p->handle);
+    const tt_fpenv left = tt_fpenv_begin();
     memset(p, 0, sizeof *p);
+    p->at_close = left;
 }

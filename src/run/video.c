@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tether/fpenv.h"
 #include "tether/team.h"
 #include "tether/video.h"
 
@@ -570,6 +571,17 @@ static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
     return save_after(ctx, run, done);
 }
 
+static tt_status next_or_end(tt_ctx *ctx, tt_run *run, const tt_host **x0,
+                             int64_t *frames)
+{
+    if (run->now.number < 0) TT_TRY(tt_run_begin(ctx, run, 0, NULL));
+    video *v = &run->now;
+    if (!v->rollout) return TT_END;
+    if (v->done < v->frames && !next_chunk(ctx, run, x0, frames)) return TT_OK;
+    *x0 = NULL;
+    return video_end(ctx, run) ? ctx->status : TT_END;
+}
+
 tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
                       int64_t *frames)
 {
@@ -577,12 +589,11 @@ tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
     *frames = 0;
     if (ctx->status) return ctx->status;
     if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to go on with");
-    if (run->now.number < 0) TT_TRY(tt_run_begin(ctx, run, 0, NULL));
-    video *v = &run->now;
-    if (!v->rollout) return TT_END;
-    if (v->done < v->frames && !next_chunk(ctx, run, x0, frames)) return TT_OK;
-    *x0 = NULL;
-    return video_end(ctx, run) ? ctx->status : TT_END;
+    /* whatever else this process has loaded since it was opened */
+    const tt_fpenv before = tt_fpenv_begin_all(ctx->nthreads);
+    const tt_status status = next_or_end(ctx, run, x0, frames);
+    tt_fpenv_set(before);
+    return status;
 }
 
 tt_status tt_run_save(tt_ctx *ctx, tt_run *run)

@@ -355,6 +355,7 @@ static char text[256];
     RUNS(tt_explain_close, NULL, NULL)                                         \
     GIVES(tt_validate_isolated, c, NULL, NULL, NULL, 0)                        \
     RUNS(tt_report_declare, NULL, tt_arith_at(0))                              \
+    RUNS(tt_report_closing, NULL)                                              \
     RUNS(tt_report_only, NULL, "path")                                         \
     RUNS(tt_report_cases, NULL, "folder")                                      \
     RUNS(tt_report_watch, NULL, NULL, NULL)                                    \
@@ -493,6 +494,8 @@ static const char *const apart[] = {
     "tt_tap_operators",
     "tt_region_name",
     "tt_analyze_defaults", "tt_vbench_stem", "tt_analyze_folder_there",
+    "tt_fpenv_get", "tt_fpenv_set", "tt_fpenv_begin", "tt_fpenv_begin_all",
+    "tt_fpenv_flushes", "tt_fpenv_text",
     "tt_analyze_folder_remove", "tt_pattern_name", "tt_version",
     "tt_settings_table", "tt_settings_defaults", "tt_setting_show",
     "tt_setting_reals", "tt_peak_memory", "tt_determinism", "tt_bits_name",

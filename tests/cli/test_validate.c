@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "tests/cli/program.h"
+#include "tests/fpenv.h"
 
 static char plugin[1100], model[1100];
 
@@ -102,6 +103,94 @@ static void misbehaves(const char *way, const char *options, const char *word)
     const int status = run_after(before, "validate --backend %s --op silu "
                                  "--rounds 2 %s > out", plugin, options);
     expect_verdict(way, status, text_of(at("out")), word);
+}
+
+/* Loaded or called, it changes the floating-point environment: the verdict is
+ * that of the same silu which puts it back, and the change is told. */
+static void environment(const char *way, int status, const char *word)
+{
+    char before[96];
+    snprintf(before, sizeof before, "TETHER_MUTATION=NONE TETHER_MISBEHAVES=%s ",
+             way);
+    expect(run_after(before, "validate --backend %s --op silu --rounds 2 > out",
+                     plugin) == status
+           && strstr(text_of(at("out")), word), "%s, '%s' expected: %s%s", way,
+           word, said, text_of(at("out")));
+}
+
+static void test_environment(void)
+{
+    static const char flushed[] = "op.silu.denormal n=1 seed 1 at [0]: denormal "
+                                  "numbers are flushed to 0; if that is meant, "
+                                  "declare --arith f32+ftz";
+    environment("round", 0, "silu leaves the rounding mode (upward) set");
+    environment("round", 0, "PASS: 11 tensors\n11 compared: 11 pass, 0 mismatch; "
+                            "limits: f32\n11 of 11 tensors equal");
+    if (!FLUSH) return;
+    environment("flush-back", 1, flushed);
+    environment("flush", 1, flushed);
+    environment("flush", 1, "silu leaves FTZ");
+    environment("flush-loading", 0, "loaded: counted as +ftz");
+    environment("flush-loading", 0, "PASS: 11 tensors\n11 compared: 11 pass, 0 "
+                                    "mismatch; limits: f32+ftz\n11 of 11");
+    environment("closing-flush", 0, "set when it is closed");
+}
+
+/* Processes that still have this file of ours open. */
+static int holders(const char *path)
+{
+    char command[1300], line[64] = "";
+    snprintf(command, sizeof command, "ls -l /proc/[0-9]*/fd 2>/dev/null | grep "
+             "-c -- '-> %s$'", path);
+    FILE *f = popen(command, "r");
+    if (f && !fgets(line, sizeof line, f)) line[0] = '\0';
+    if (f) pclose(f);
+    return atoi(line);
+}
+
+/* What it has started ends with it. */
+static void test_children(void)
+{
+    static const char *const way[] = {"fork", "daemon"};
+    char before[96], path[1100];
+    for (int i = 0; i < 2; i++) {
+        snprintf(before, sizeof before, "TETHER_MUTATION=NONE "
+                 "TETHER_MISBEHAVES=%s ", way[i]);
+        expect(run_after(before, "validate --backend %s --op silu --rounds 2 > "
+                         "out 3> held", plugin) == 0, "%s: %s", way[i], said);
+        snprintf(path, sizeof path, "%s", at("held"));
+        expect(holders(path) == 0, "%s: %d processes are left", way[i],
+               holders(path));
+    }
+}
+
+/* It does not return from being loaded or closed. */
+static void test_ends(void)
+{
+    expect(run_after("TETHER_MUTATION=NONE TETHER_MISBEHAVES=stay-closing ",
+                     "validate --backend %s --op silu --rounds 2 --timeout 1 > "
+                     "out", plugin) == 1
+           && strstr(text_of(at("out")), "the backend: did not return within 1 "
+                     "seconds when it was closed")
+           && strstr(text_of(at("out")), "11 pass, 1 mismatch"),
+           "closing: %s%s", said, text_of(at("out")));
+    expect(run_after("TETHER_MUTATION=NONE TETHER_MISBEHAVES=stay-loading ",
+                     "validate --backend %s --op silu --timeout 1 > out", plugin)
+               == 3 && strstr(said, "while it was opened"), "loading: %s", said);
+    static const char *const way[] = {"stay-closing", "stay-loading"};
+    char args[1300];
+    snprintf(args, sizeof args, "validate --backend %s --op silu --rounds 2 "
+             "--no-calls --no-rollout", plugin);
+    setenv("TETHER_MUTATION", "NONE", 1);
+    for (int i = 0; i < 2; i++) {
+        setenv("TETHER_MISBEHAVES", way[i], 1);
+        const int status = signalled(SIGTERM, 3000000, args);
+        expect(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM,
+               "one signal ends it, %s: wait status %x", way[i],
+               (unsigned)status);
+    }
+    unsetenv("TETHER_MISBEHAVES");
+    unsetenv("TETHER_MUTATION");
 }
 
 /* On a busy machine a right call may take seconds. The limit is longer, and
@@ -365,7 +454,8 @@ int main(int argc, char **argv)
         printf("note: faults are planted in the float build\n");
     else
         begin_hang(),
-        test_plugin(), test_isolated(), test_same_report(), test_again(),
+        test_plugin(), test_isolated(), test_environment(), test_children(),
+        test_ends(), test_same_report(), test_again(),
         test_compare(),
         test_manifest(),
         test_explained(),

@@ -9,6 +9,7 @@ Known answers  formulas of ops.h in numpy's float64; the golden operators
   themselves, given as somebody else's; runs of the program."""
 import os
 import pathlib
+import platform
 import re
 import sys
 import tempfile
@@ -50,6 +51,35 @@ rng = np.random.default_rng(1)
 
 def normal(*shape):
     return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_environment():
+    """A process that flushes subnormal numbers, or rounds upwards, gets the
+    library's bits, keeps its own way, and has it in its own functions."""
+    c = tether.library().raw
+    flush = {"x86_64": 0x8040, "aarch64": 1 << 24}.get(platform.machine())
+    if not flush:
+        return
+    x = np.array([1e-40, -3e-39, 2.5], np.float32)
+    want, ours = tether.silu(x), c.tt_fpenv_get()
+    inside = []
+
+    def silu(x):
+        inside.append(c.tt_fpenv_get())
+        return x / (1 + np.exp(-x))
+    try:
+        c.tt_fpenv_set(ours | flush)
+        got = tether.silu(x)
+        plain = tether.check({"silu": silu}, rounds=2)
+        declared = tether.check({"silu": silu}, "f32+ftz", rounds=2)
+        after = c.tt_fpenv_get()
+    finally:
+        c.tt_fpenv_set(ours)
+    check(got.tobytes() == want.tobytes(), f"golden: {got}, not {want}")
+    check("declare --arith f32+ftz" in plain.headline, plain.headline)
+    check(bool(declared), declared.headline)
+    check(after == ours | flush, f"the host has its own again: {after:x}")
+    check(set(inside) == {ours | flush}, "its functions have it too")
 
 
 def test_operators():
@@ -296,6 +326,7 @@ def test_members():
 with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     tmp = pathlib.Path(tmp)
     test_operators()
+    test_environment()
     test_sizes()
     test_judging()
     test_files(tmp)

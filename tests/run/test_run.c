@@ -8,6 +8,7 @@
  *   bits. */
 #include "tests/folder.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "tether/run.h"
 #include "tether/team.h"
 #include "tether/text.h"
+#include "tests/fpenv.h"
 
 static tt_ctx *ctx;
 static const char *const words = "a red circle moves left and bounces, on a "
@@ -439,6 +441,29 @@ static void check_replaced(void)
     tt_settings_free(&s);
 }
 
+/* The program that has a run rounds upwards, and flushes, between two chunks:
+ * the chunks are the same, and it goes on so. */
+static void check_environment(const tt_host *want)
+{
+    static tt_host got[ALL];
+    tt_settings s = settings_of(at("env.safetensors"), "tether");
+    tt_run *run = open_run(&s);
+    int64_t there = go_on(run, got, 0, 1);
+    const tt_fpenv ours = tt_fpenv_get();
+    fesetround(FE_UPWARD);
+    tt_fpenv_set(tt_fpenv_get() | FLUSH);
+    const tt_fpenv theirs = tt_fpenv_get();
+    there = go_on(run, got, there, 9);
+    const tt_fpenv after = tt_fpenv_get();
+    tt_fpenv_set(ours);
+    expect(there == LATENTS && after == theirs, "its own again");
+    expect_bits("chunks of a program that rounds upwards", got, want,
+                sizeof got);
+    tt_run_close(run);
+    unlink(at("env.safetensors"));
+    tt_settings_free(&s);
+}
+
 int main(void)
 {
     static tt_host want[ALL], got[ALL];
@@ -466,6 +491,7 @@ int main(void)
     check_vae_class();
     by_hand(want, "tether");
     check_events(want);
+    check_environment(want);
     check_replaced();
     folder_remove_empty();
     return test_end();

@@ -4,13 +4,15 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * TETHER_MISBEHAVES names one. It replaces silu, from its fifth call on, so
- * that some cases are right. */
+ * that some cases are right; some are how it is loaded or closed. */
+#include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/fpenv.h"
 #include "tests/validate/mutants_state.h"
 
 static const char *way;
@@ -36,8 +38,28 @@ static void write_far(tt_real *y)
     ((volatile char *)y)[400000] = 1;    /* behind all canaries */
 }
 
+/* A child that goes on; as a daemon it leaves all groups. */
+static void fork_off(bool daemon)
+{
+    if (fork()) return;
+    if (daemon && (setsid() < 0 || fork())) _exit(0);
+    stay();
+}
+
+/* As one that sets FTZ at its first call, or in threads of its own. */
+static void flush(tt_ctx *ctx)
+{
+    tt_fpenv_set(tt_fpenv_get() | FLUSH);
+    if (!strcmp(way, "flush-back")) return;
+#pragma omp parallel num_threads(ctx->nthreads)
+    tt_fpenv_set(tt_fpenv_get() | FLUSH);
+    (void)ctx;
+}
+
 static void misbehave(tt_ctx *ctx, const tt_silu_args *a)
 {
+    const tt_fpenv before = tt_fpenv_get();
+    if (!strncmp(way, "flush", 5)) flush(ctx);
     if (calls++ >= 4) {
         if (!strcmp(way, "kill")) raise(SIGKILL);
         if (!strcmp(way, "abort")) abort();
@@ -47,8 +69,20 @@ static void misbehave(tt_ctx *ctx, const tt_silu_args *a)
         if (!strcmp(way, "deep")) calls += deeper(1);
         if (!strcmp(way, "far")) write_far(a->x);
         if (!strcmp(way, "print")) printf("hello from silu\nagain\n");
+        if (!strcmp(way, "fork") && calls == 6) fork_off(false);
+        if (!strcmp(way, "daemon") && calls == 6) fork_off(true);
     }
     right(ctx, a);
+    if (!strcmp(way, "flush-back")) tt_fpenv_set(before);
+    if (!strcmp(way, "round")) fesetround(FE_UPWARD);
+}
+
+/* Its last function; the process of a test that loads it has none of this. */
+__attribute__((destructor)) static void end(void)
+{
+    if (!way) return;
+    if (!strcmp(way, "stay-closing")) stay();
+    if (!strcmp(way, "closing-flush")) tt_fpenv_set(tt_fpenv_get() | FLUSH);
 }
 
 void mutant_misbehave(tt_ops *table)
@@ -56,6 +90,11 @@ void mutant_misbehave(tt_ops *table)
     way = getenv("TETHER_MISBEHAVES");
     if (!way || right) return;
     if (!strcmp(way, "load")) raise(SIGKILL);
+    if (!strcmp(way, "stay-loading")) stay();
+    if (!strcmp(way, "flush-loading")) {
+        way = "none";
+        tt_fpenv_set(tt_fpenv_get() | FLUSH);
+    }
     right = table->silu;
     table->silu = misbehave;
 }

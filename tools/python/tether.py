@@ -30,6 +30,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import threading
 
 import numpy as np
 
@@ -182,16 +183,55 @@ def program_path():
                 "to the file (`make` builds build/tether)")
 
 
+class _Guarded:
+    """Functions of C that run in the library's floating-point environment
+    (fpenv.h). A host that flushes subnormal numbers, as PyTorch can be told
+    to, has its own again afterwards, and in functions of its own that C calls
+    (`outside`)."""
+
+    def __init__(self, c):
+        self._c, self._before = c, threading.local()
+        self._begin, self._set = c.tt_fpenv_begin, c.tt_fpenv_set
+        self._begin.restype = C.c_uint64
+        self._begin.argtypes, self._set.argtypes = (), (C.c_uint64,)
+
+    def inside(self, f):
+        def call(*args):
+            outer = getattr(self._before, "word", None)
+            before = self._before.word = self._begin()
+            try:
+                return f(*args)
+            finally:
+                self._set(before)
+                self._before.word = outer
+        return call
+
+    def outside(self, f):
+        def call(*args):
+            self._set(self._before.word)
+            try:
+                return f(*args)
+            finally:
+                self._begin()
+        return call
+
+    def __getattr__(self, name):
+        call = self.inside(getattr(self._c, name))
+        setattr(self, name, call)
+        return call
+
+
 class Library:
     """libtether.so with prototypes, and the structures of its compute type."""
 
     def __init__(self, path):
         try:
-            self.c = C.CDLL(path)
+            self.raw = C.CDLL(path)
         except OSError as e:
             raise Error(f"{path} cannot be loaded: {e}") from None
         self.path = path
         self._prototypes()
+        self.c = _Guarded(self.raw)
         name = self.c.tt_real_name().decode()
         self.real = {"f32": np.float32, "f64": np.float64}[name]
         self.creal = {"f32": C.c_float, "f64": C.c_double}[name]
@@ -202,7 +242,7 @@ class Library:
         self._compare_sizes()
 
     def _prototypes(self):
-        c, ctx = self.c, C.POINTER(Ctx)
+        c, ctx = self.raw, C.POINTER(Ctx)
         pp, text = C.POINTER(PTR), C.c_char_p
         for name, result, args in (
                 ("version", text, ()), ("git_revision", text, ()),
@@ -357,6 +397,10 @@ class Context:
     def call(self, name, *args):
         status = getattr(self.c, "tt_" + name)(C.byref(self.ctx), *args)
         self.see(status if isinstance(status, int) else None)
+
+    def operator(self, table, op, call):
+        f = OPERATOR(getattr(table, op))
+        self.c.inside(f)(C.byref(self.ctx), C.addressof(call.a))
 
     def fail(self, error):
         """An exception inside a function that C called."""
@@ -712,7 +756,7 @@ def _golden(op, backend, cls, args, given):
     with Context(backend, cls) as ctx:
         call = getattr(_Call(ctx.lib, op), op)(*args, **given)
         table = Ops.from_address(ctx.ctx.ops)
-        OPERATOR(getattr(table, op))(C.byref(ctx.ctx), C.addressof(call.a))
+        ctx.operator(table, op, call)
         ctx.see()
         return call.out
 
@@ -772,7 +816,7 @@ def _table(ctx, functions):
         if op not in OPS:
             raise Error(f'no operator is called "{op}"; there are '
                         + ", ".join(OPS))
-        callback = OPERATOR(_called(ctx, op, f))
+        callback = OPERATOR(ctx.c.outside(_called(ctx, op, f)))
         ctx.kept.append(callback)
         setattr(table, op, C.cast(callback, PTR).value)
     ctx.kept.append(table)
@@ -844,8 +888,7 @@ def judge(op, result, *args, arith="f32", **given):
             shadow = PTR()
             ctx.call("shadow_open", C.byref(shadow), r, C.byref(table),
                      declared, False)
-            OPERATOR(getattr(Ops.from_address(ctx.ctx.ops), op))(
-                C.byref(ctx.ctx), C.addressof(call.a))
+            ctx.operator(Ops.from_address(ctx.ctx.ops), op, call)
             ctx.c.tt_shadow_close(C.byref(ctx.ctx), shadow)
             ctx.see()
             return _said(ctx, r, True)
@@ -952,10 +995,10 @@ class Run:
             self._record = record
         self._inject = dict(inject or {})
         if record:
-            self._tap = TAP(self._tapped)
+            self._tap = TAP(self.c.outside(self._tapped))
             self.ctx.ctx.tap = self._tap
         if inject:
-            self._injected = TAP(self._replace)
+            self._injected = TAP(self.c.outside(self._replace))
             self.ctx.ctx.inject = self._injected
 
     def _keep(self, pattern):
@@ -1004,7 +1047,7 @@ class Run:
         # its members are reached by name alone.
         room = type("Settings", (C.Structure,), {"_fields_": [
             ("room", C.c_uint64 * 8192)]})
-        self.c.tt_settings_defaults.restype = room
+        self.lib.raw.tt_settings_defaults.restype = room
         settings = self.c.tt_settings_defaults()
         run = PTR()
         try:

@@ -216,6 +216,25 @@ static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
     return bits && (claimed || s->bits) ? bits : arith;
 }
 
+/* What a plug-in flushes when it is loaded it flushes wherever it is used. */
+static const tt_arith *with_flush(const tt_plugin *p, const tt_arith *arith)
+{
+    const bool flushes = p->handle && tt_fpenv_flushes(p->at_open);
+    const tt_arith *more = flushes && !arith->bits
+                               ? tt_arith_allow(arith, TT_ALLOW_FTZ) : NULL;
+    return more ? more : arith;
+}
+
+/* What it did to the floating-point environment, which is ours again. */
+static void note_environment(tt_report *r, const tt_plugin *p, bool counted)
+{
+    char what[96];
+    if (p->handle && *tt_fpenv_text(what, sizeof what, p->at_open))
+        tt_report_note(r, "%s sets %s when it is loaded%s; every call begins "
+                       "without", p->ops.name, what,
+                       counted ? ": counted as +ftz" : "");
+}
+
 /* Everything that was asked for, into the report. */
 static void judge(tt_ctx *ctx, tt_report *r, settings *s,
                   const tt_ops *ops, const tt_arith *arith)
@@ -232,21 +251,33 @@ static void judge(tt_ctx *ctx, tt_report *r, settings *s,
         check_model(ctx, r, s, ops, arith);
 }
 
+static void close_backend(tt_report *r, tt_plugin *p)
+{
+    char what[96], name[96];
+    snprintf(name, sizeof name, "%s", p->ops.name);
+    tt_report_closing(r);
+    tt_plugin_close(p);
+    if (*tt_fpenv_text(what, sizeof what, p->at_close))
+        tt_report_note(r, "%s leaves %s set when it is closed", name, what);
+}
+
 /* In a process of its own: find it, and judge it. */
 static tt_status find_and_judge(tt_ctx *ctx, tt_report *r, void *user)
 {
     settings *s = user;
     tt_plugin plugin = {0};
     TT_TRY(find_backend(ctx, s, &plugin));
-    const tt_arith *arith = declared(ctx, s, &plugin);
-    if (arith) arith = judged_by(ctx, s, &plugin, arith);
+    const tt_arith *said = declared(ctx, s, &plugin);
+    if (said) said = judged_by(ctx, s, &plugin, said);
     if (!ctx->status) {
+        const tt_arith *arith = with_flush(&plugin, said);
         tt_report_declare(r, arith);
         note_run(ctx, r, s);
         note_backend(ctx, r, &plugin);
+        note_environment(r, &plugin, arith != said);
         judge(ctx, r, s, &plugin.ops, arith);
     }
-    if (plugin.handle) tt_plugin_close(&plugin);
+    if (plugin.handle) close_backend(r, &plugin);
     return ctx->status;
 }
 
@@ -273,7 +304,7 @@ static void note_again(tt_ctx *ctx, tt_report *r, const settings *s)
         tt_report_note(r, "%s: there is no such call and no such tensor in "
                        "this run; names are those of a report of the same "
                        "settings", s->one);
-    if (v && !s->one)
+    if (v && !s->one && strchr(v->path, '.'))   /* no case: closed badly */
         validate_again(ctx, r, "tether", s->argc, s->argv, "--case", v->path);
 }
 
@@ -440,7 +471,7 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out)
         || tt_report_new(ctx, &r, s.backend, NULL))
         return validate_failed(ctx);
-    cli_catch_signals(ctx);
+    if (s.isolate) cli_catch_signals(ctx);   /* or a hung backend stays */
     choose_case(&s, r);
     if (s.rollout && !s.only) make_folder(ctx, &s);
     const bool made = make_export(ctx, &s);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tether/fpenv.h"
+
 static struct {
     openblas lib;
     const char *problem; /* NULL: usable */
@@ -35,11 +37,13 @@ static void *open_without_threads(void)
 {
     static const char variable[] = "OPENBLAS_NUM_THREADS";
     bool ours = !getenv(variable);
+    const tt_fpenv before = tt_fpenv_get();
     void *library = NULL;
     if (ours) setenv(variable, "1", 1);
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (ours) unsetenv(variable);
+    tt_fpenv_set(before);                /* -ffast-math sets another one */
     return library;
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "ops/cuda/cuda.h"
+#include "tether/fpenv.h"
 
 #define LEAST_MAJOR 8        /* cp.async came with compute capability 8.0     */
 
@@ -64,7 +65,9 @@ static bool load_driver(void)
 {
     static const char advice[] = "install the NVIDIA driver of the GPU, or use "
                                  "another backend";
+    const tt_fpenv before = tt_fpenv_get();
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    tt_fpenv_set(before);
     if (!library)
         return problem("the CUDA driver libcuda.so.1 was not found", 0, advice);
 #define CU_RESOLVE(member, name, args)                                         \

@@ -35,10 +35,16 @@
 
 enum {
     TICK_MS = 50,
-    PATIENCE = 2,          /* seconds of a call when the user wants an end    */
+    PATIENCE = 2,          /* seconds when the user wants an end              */
     PRINTS_MOST = 1 << 28, /* bytes printed in one call                       */
     GOODBYE_MS = 10000     /* from the end of the work to that of the process */
 };
+
+enum { FAMILY_MOST = 64 };
+typedef struct family {
+    int n;
+    pid_t pid[FAMILY_MOST];
+} family;
 
 typedef struct keeper {
     tt_ctx *ctx;
@@ -49,9 +55,10 @@ typedef struct keeper {
     pid_t child;
     int events;                /* the end that is read; -1: closed            */
     int64_t call;              /* the one in progress at the last look        */
-    double waited;             /* for it                                      */
+    double waited;             /* for it, or since the user wants an end      */
     bool late, loud;           /* it was stopped for that                     */
     bool told;                 /* that the user wants an end                  */
+    family before;             /* children of this process that are not ours  */
     bool ended;                /* MIRROR_END came                             */
     mirror_end end;
     size_t held;
@@ -100,6 +107,8 @@ static void be_child(keeper *k, tt_isolated_fn work, void *user)
     int outside = dup(STDERR_FILENO);
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no keeper, no limit of time */
+#else
+    setpgid(0, 0);
 #endif
     signal(SIGINT, SIG_IGN);             /* a terminal says them to both; */
     signal(SIGHUP, SIG_IGN);             /* the keeper says SIGTERM */
@@ -112,7 +121,7 @@ static void be_child(keeper *k, tt_isolated_fn work, void *user)
     listen_for_faults(k->w.board);
     k->report->watch = &k->w;
     watch_enter(&k->w, PART_OPEN, 0);
-    watch_begin(&k->w, OP_KINDS, NULL);  /* until its arithmetic is known */
+    watch_begin(&k->w, OP_KINDS);        /* until its arithmetic is known */
     work(ctx, k->report, user);
     mirror_finish(&k->w, ctx);
     exit(0);
@@ -141,6 +150,67 @@ static tt_status start(keeper *k, tt_isolated_fn work, void *user)
     return tt_fail(k->ctx, TT_EIO, "no process for a backend: %s",
                    strerror(error));
 }
+
+/* ---- what a backend has started ------------------------------------------ */
+
+/* Processes that a backend leaves are ours when its own is gone: on Linux they
+ * become children of this one, elsewhere they are in a group with it. Ones that
+ * were there before belong to the program that called us. */
+#ifdef __linux__
+static void adopt(bool yes)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, yes);
+}
+
+static family children(void)
+{
+    family f = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children",
+             (long)getpid());
+    FILE *list = fopen(path, "r");
+    for (long pid; list && f.n < FAMILY_MOST && fscanf(list, "%ld", &pid) == 1;)
+        f.pid[f.n++] = (pid_t)pid;
+    if (list) fclose(list);
+    return f;
+}
+
+static bool holds(const family *f, pid_t pid)
+{
+    int i = 0;
+    while (i < f->n && f->pid[i] != pid) i++;
+    return i < f->n;
+}
+
+/* The children of one that is ended come to us: until there are none. */
+static void end_family(const keeper *k)
+{
+    for (bool any = true; any;) {
+        const family f = children();
+        any = false;
+        for (int i = 0; i < f.n; i++) {
+            if (holds(&k->before, f.pid[i])) continue;
+            kill(f.pid[i], SIGKILL);
+            any = waitpid(f.pid[i], NULL, 0) == f.pid[i] || any;
+        }
+    }
+}
+#else
+static void adopt(bool yes)
+{
+    (void)yes;
+}
+
+static family children(void)
+{
+    return (family){0};
+}
+
+static void end_family(const keeper *k)
+{
+    kill(-k->child, SIGKILL);
+}
+#endif
 
 /* ---- reading and waiting ------------------------------------------------- */
 
@@ -178,6 +248,11 @@ static void listen_once(keeper *k, int ms)
     take_pieces(k);
 }
 
+static bool wants_end(const keeper *k)
+{
+    return k->ctx->interrupt && *k->ctx->interrupt;
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -185,14 +260,15 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Stop a child that is too long in one call, or prints without end. Time in
- * which this process stood still too (Ctrl-Z) does not count. */
+/* Stop a child that is too long in one call, prints without end, or goes on
+ * when the user wants an end. Time in which this process stood still too
+ * (Ctrl-Z) does not count. */
 static void look_at_child(keeper *k, double passed)
 {
     const int64_t call = atomic_load(&k->w.board->calls);
     struct stat st;
-    k->waited = call == k->call && call % 2
-                    ? k->waited + (passed < 1 ? passed : 1) : 0;
+    const bool counts = k->told || (call == k->call && call % 2);
+    k->waited = counts ? k->waited + (passed < 1 ? passed : 1) : 0;
     k->call = call;
     const double limit = k->told ? PATIENCE : k->seconds;
     k->late = limit > 0 && k->waited > limit;
@@ -223,14 +299,16 @@ static int wait_for_child(keeper *k)
         show_place(k);
         if (k->ended && end == 0) end = at;
         if (end > 0 && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
-        if (!k->told && k->ctx->interrupt && *k->ctx->interrupt) {
+        if (!k->told && wants_end(k)) {
             k->told = true;              /* the other one ends by itself */
+            k->waited = 0;
             kill(k->child, SIGTERM);
         }
         last = at;
         const pid_t who = waitpid(k->child, &status, WNOHANG);
         gone = who > 0 || (who < 0 && errno != EINTR);
     }
+    end_family(k);
     for (size_t before = 0; k->events >= 0 && before != k->held + 1;) {
         before = k->held + 1;
         listen_once(k, 0);
@@ -296,10 +374,12 @@ static void judge_death(keeper *k, int status)
     }
     const bool bench = b->unit >= WATCH_UNIT(PART_BENCH, 0)
                        && b->unit < WATCH_UNIT(PART_CALLS, 0);
+    const bool closing = b->unit >= WATCH_UNIT(PART_CLOSE, 0);
     if (bench) snprintf(v.path, sizeof v.path, "bench.%s", v.op);
     else snprintf(v.path, sizeof v.path, "%s", b->path);
-    snprintf(v.hint, sizeof v.hint, "%s%s", inside ? "" : "after the call: ",
-             how);
+    snprintf(v.hint, sizeof v.hint, "%s%s%s", inside ? "" : "after the call: ",
+             how, closing ? " when it was closed" : "");
+    if (closing) k->report->only = NULL;
     report_put(k->report, &v, NULL);
     k->w.resume = b->unit + 1;
     k->w.deaths[op]++;
@@ -320,11 +400,6 @@ static void clear_board(keeper *k)
     k->waited = 0;
     k->late = k->loud = false;
     k->held = 0;
-}
-
-static bool wants_end(const keeper *k)
-{
-    return k->ctx->interrupt && *k->ctx->interrupt;
 }
 
 /* What the end of a child means. */
@@ -351,7 +426,7 @@ static void keep(keeper *k, tt_isolated_fn work, void *user)
         if (k->events >= 0) close(k->events);
         watch_prints(k->w.board, k->w.prints, k->w.board->op);
         take_end(k, status);
-        if (!k->ended && k->w.resume > WATCH_UNIT(PART_CHUNKS, 0)) return;
+        if (!k->ended && k->w.resume > WATCH_UNIT(PART_CHUNKS, 0)) break;
     }
     if (k->ended && k->end.status)
         tt_fail(k->ctx, k->end.status, "%s", k->end.message);
@@ -401,7 +476,10 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
                       .prints = prints, .events = -1};
         k->w.board = board;
         k->w.prints = fileno(prints);
+        k->before = children();
+        adopt(true);
         keep(k, work, user);
+        adopt(false);
         if (!ctx->status) say_prints(k);
     }
     if (prints) fclose(prints);

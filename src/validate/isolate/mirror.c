@@ -59,8 +59,17 @@ void mirror_arith(watch *w, const tt_arith *arith)
     send(w, MIRROR_ARITH, NULL, &arith, sizeof arith);
 }
 
+void mirror_closing(watch *w)
+{
+    if (!w) return;
+    watch_enter(w, PART_CLOSE, 0);
+    watch_place(w, "the backend");
+    watch_begin(w, OP_KINDS);
+}
+
 void mirror_finish(watch *w, const tt_ctx *ctx)
 {
+    if (atomic_load(&w->board->calls) % 2) watch_end(w);
     mirror_end end = {.status = ctx->status};
     memcpy(end.message, ctx->message, sizeof end.message);
     send(w, MIRROR_END, NULL, &end, sizeof end);

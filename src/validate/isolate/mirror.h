@@ -35,6 +35,7 @@ void mirror_verdict(watch *w, const tt_verdict *v, const error_map *map);
 void mirror_growth(watch *w, const tt_growth *g);
 void mirror_text(watch *w, const char *name, const char *text);
 void mirror_arith(watch *w, const tt_arith *arith);
+void mirror_closing(watch *w);
 void mirror_finish(watch *w, const tt_ctx *ctx);
 
 /* One piece into the keeper's report. False for MIRROR_END, which goes to

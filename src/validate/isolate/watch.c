@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tether/fpenv.h"
+#include "validate/report/report.h"
+
 bool watch_enter(watch *w, watch_part part, int64_t index)
 {
     const int64_t unit = WATCH_UNIT(part, index);
@@ -41,11 +44,10 @@ void watch_output(watch *w, const void *out, int64_t bytes)
     w->board->bytes = bytes;
 }
 
-void watch_begin(watch *w, op_kind op, const char *path)
+void watch_begin(watch *w, op_kind op)
 {
     if (!w) return;
     w->board->op = op;
-    if (path) watch_place(w, path);
     atomic_fetch_add(&w->board->calls, 1);
 }
 
@@ -74,23 +76,34 @@ void watch_prints(watch_board *b, int prints, op_kind op)
 
 /* ---- a table ------------------------------------------------------------- */
 
+void watched_end(tt_ctx *ctx, watched *t, op_kind op)
+{
+    char what[96];
+    const tt_fpenv left = tt_fpenv_begin_all(ctx->nthreads);
+    if (t->noted[op] || !*tt_fpenv_text(what, sizeof what, left)) return;
+    t->noted[op] = true;
+    tt_report_note(t->report, "%s leaves %s set; every call begins without",
+                   op_name(op), what);
+}
+
 #define WATCHED(name, NAME)                                                    \
     static void watched_##name(tt_ctx *ctx, const tt_##name##_args *a)         \
     {                                                                          \
         const tt_ops *table = ctx->ops;                                        \
-        const watched *t = (const watched *)(const void *)table;               \
+        watched *t = (watched *)(uintptr_t)table;                              \
+        watch *w = t->report ? t->report->watch : NULL;                        \
         ctx->ops = t->ops;                                                     \
-        watch_begin(t->w, OP_##NAME, NULL);                                    \
+        watch_begin(w, OP_##NAME);                                             \
         t->ops->name(ctx, a);                                                  \
-        watch_end(t->w);                                                       \
+        watched_end(ctx, t, OP_##NAME);                                        \
+        watch_end(w);                                                          \
         ctx->ops = table;                                                      \
     }
 TT_OPS(WATCHED)
 
-const tt_ops *watched_make(watched *t, watch *w, const tt_ops *ops)
+const tt_ops *watched_make(watched *t, tt_report *r, const tt_ops *ops)
 {
-    if (!w) return ops;
-    *t = (watched){.table = *ops, .ops = ops, .w = w};
+    *t = (watched){.table = *ops, .ops = ops, .report = r};
     t->table.fused = NULL;
 #define ENTRY(name, NAME) t->table.name = watched_##name;
     TT_OPS(ENTRY)

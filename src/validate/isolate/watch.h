@@ -11,12 +11,13 @@
 
 #include <stdatomic.h>
 
+#include "tether/validate.h"
 #include "validate/operators/call.h"
 
 /* All work in its order, so that a later process can leave out what an earlier
  * one did. */
 typedef enum watch_part {
-    PART_OPEN, PART_OPERATORS, PART_BENCH, PART_CALLS, PART_CHUNKS
+    PART_OPEN, PART_OPERATORS, PART_BENCH, PART_CALLS, PART_CHUNKS, PART_CLOSE
 } watch_part;
 #define WATCH_UNIT(part, index) ((int64_t)(part) << 48 | (index))
 
@@ -50,23 +51,28 @@ bool watch_may(const watch *w, op_kind op);
 /* The first operator that may not; OP_KINDS: all may. */
 op_kind watch_lost(const watch *w);
 
-/* Around every call of the backend. path NULL: as before. */
-void watch_begin(watch *w, op_kind op, const char *path);
+/* Around every call of the backend; OP_KINDS: it is opened or closed. */
+void watch_begin(watch *w, op_kind op);
 void watch_end(watch *w);
-/* A place without a call of its own: "chunk.3/x0". */
+/* The place of the calls that follow: a case, "chunk.3/x0". */
 void watch_place(watch *w, const char *path);
 /* The output of the next call, with WATCH_MARGIN on both sides. */
 void watch_output(watch *w, const void *out, int64_t bytes);
 /* Count what was printed since, which `op` did, and throw it away. */
 void watch_prints(watch_board *b, int prints, op_kind op);
 
-/* The table of a backend with a beat around each of its functions, for runs
- * that call it themselves. `ops` stays what ctx->ops is in a function. */
+/* The table through which a backend is called, here and by runs: around each of
+ * its functions it tells the board, and afterwards sets our floating-point
+ * environment again. An operator that left another one is noted in `r`, NULL:
+ * nowhere. `ops` stays what ctx->ops is in a function. */
 typedef struct watched {
     tt_ops table;              /* first: ctx->ops of the run points here      */
     const tt_ops *ops;
-    watch *w;
+    tt_report *report;
+    bool noted[OP_KINDS];
 } watched;
-const tt_ops *watched_make(watched *t, watch *w, const tt_ops *ops);
+const tt_ops *watched_make(watched *t, tt_report *r, const tt_ops *ops);
+/* What a function of the table does after its call, for a call without it. */
+void watched_end(tt_ctx *ctx, watched *t, op_kind op);
 
 #endif

@@ -72,9 +72,8 @@ static bool once(tt_ctx *ctx, candidate_call *c, const op_call *q, guarded *g,
     call_inputs(q, &in);
     const uint64_t before = spans_digest(&in);
     watch_output(c->watch, g->raw + g->pad, g->bytes);
-    watch_begin(c->watch, q->kind, c->path);
+    watch_place(c->watch, c->path);
     call_run(ctx, c->ops, q, g->raw + g->pad);
-    watch_end(c->watch);
     if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
     if (ctx->status) {
         snprintf(c->why, sizeof c->why, "gave up: %.170s", tt_message(ctx));

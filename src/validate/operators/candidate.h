@@ -8,7 +8,7 @@
 
 typedef struct candidate_call {
     /* asked for */
-    const tt_ops *ops;
+    const tt_ops *ops;   /* of watched_make                                   */
     bool odd;            /* the output one element behind an aligned address  */
     bool twice;          /* call it again with the same inputs                */
     int threads;         /* of ctx->nthreads then; 0: as many                 */

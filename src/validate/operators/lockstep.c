@@ -274,7 +274,7 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                     .watch = w, .tie = -1, .own = -1};
     s->lane[OURS].ops = arith_ours(arith);
     s->lane[FORCED].ops = s->lane[FREE].ops =
-        watched_make(&table, w, candidate);
+        watched_make(&table, r, candidate);
     s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
     const bool ready = open_lanes(s, m);
     while (ready && !ctx->status && next_chunk(s) == TT_OK) {

@@ -59,19 +59,19 @@ static double once(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
 }
 
 /* The same of somebody else's, watched. */
-static double once_watched(tt_ctx *ctx, watch *w, const tt_ops *ops,
-                           const op_call *q, void *out)
+static double once_watched(tt_ctx *ctx, watched *t, const op_call *q, void *out)
 {
-    watch_begin(w, q->kind, "bench");
-    const double seconds = once(ctx, ops, q, out);
+    watch *w = t->report ? t->report->watch : NULL;
+    watch_begin(w, q->kind);
+    const double seconds = once(ctx, t->ops, q, out);
     watch_end(w);
+    watched_end(ctx, t, q->kind);
     return seconds;
 }
 
 /* Seconds of every run; false when theirs gave up. */
-static bool run_pairs(tt_ctx *ctx, watch *w, const tt_ops *ops,
-                      const op_call *q, double *ours, double *theirs,
-                      int64_t runs)
+static bool run_pairs(tt_ctx *ctx, watched *t, const op_call *q, double *ours,
+                      double *theirs, int64_t runs)
 {
     void *out = ctx->status ? NULL
                             : tt_alloc(ctx, &ctx->scratch, call_count(q),
@@ -79,7 +79,7 @@ static bool run_pairs(tt_ctx *ctx, watch *w, const tt_ops *ops,
     for (int64_t i = -1; i < runs && !ctx->status; i++) {
         const double a = once(ctx, tt_ops_default(), q, out);
         if (ctx->status) break;
-        const double b = once_watched(ctx, w, ops, q, out);
+        const double b = once_watched(ctx, t, q, out);
         if (ctx->status) return false;
         if (i < 0) continue;                   /* the first warms up */
         ours[i] = a;
@@ -98,7 +98,7 @@ static void note_failure(tt_ctx *ctx, tt_report *r, op_kind op)
     tt_report_note(r, "bench %-12s theirs gave up: %s", op_name(op), why);
 }
 
-static void bench(tt_ctx *ctx, tt_report *r, const tt_ops *ops, op_kind op,
+static void bench(tt_ctx *ctx, tt_report *r, watched *t, op_kind op,
                   int64_t runs)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -112,8 +112,7 @@ static void bench(tt_ctx *ctx, tt_report *r, const tt_ops *ops, op_kind op,
                             "bench");
     if (!ours) return;
     double *theirs = ours + runs, *pair = theirs + runs;
-    const bool through = run_pairs(ctx, r ? r->watch : NULL, ops, &q, ours,
-                                   theirs, runs);
+    const bool through = run_pairs(ctx, t, &q, ours, theirs, runs);
     if (!ctx->status) {
         for (int64_t i = 0; i < runs; i++) pair[i] = theirs[i] / ours[i];
         quarters(a, ours, runs);
@@ -133,18 +132,21 @@ tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const char *only, int64_t runs)
 {
     int owned = 0;
+    watched table;
+    watch *w = r ? r->watch : NULL;
     if (runs < 4 || runs > 1000000)
         return tt_fail(ctx, TT_EINVAL, "a benchmark of %lld runs: expected 4 "
                        "to 1000000", (long long)runs);
+    watched_make(&table, r, ops);
+    watch_place(w, "bench");
     for (int op = 0; op < OP_KINDS; op++) owned += own(ops, (op_kind)op);
     for (int op = 0; op < OP_KINDS && !ctx->status; op++) {
         const op_kind kind = (op_kind)op;
-        watch *w = r ? r->watch : NULL;
         if (!watch_may(w, kind) || !watch_enter(w, PART_BENCH, op)) continue;
         /* our own table beside itself is timed as a whole */
         if (owned && !own(ops, kind)) continue;
         if (!only || !strcmp(only, op_name(kind)))
-            bench(ctx, r, ops, kind, runs);
+            bench(ctx, r, &table, kind, runs);
         tt_check_interrupt(ctx);
     }
     return ctx->status;

@@ -30,6 +30,7 @@ struct tt_shadow {
                                 parts of it are defined in                    */
     const tt_ops *of_class[TT_CLASS_COUNT];
     const tt_ops *before, *candidate;
+    watched theirs;          /* `candidate`, or the table it is made of       */
     const tt_arith *arith;
     tt_report *report;
     watch *watch;
@@ -204,7 +205,7 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->of_class[TT_CLASS_F32] = &s->plain;
     s->of_class[s->ops.cls] = &s->ops;
     s->before = ctx->ops;
-    s->candidate = candidate;
+    s->candidate = watched_make(&s->theirs, report, candidate);
     s->arith = arith;
     s->report = report;
     s->watch = report ? report->watch : NULL;

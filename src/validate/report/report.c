@@ -48,6 +48,11 @@ void tt_report_declare(tt_report *r, const tt_arith *arith)
     mirror_arith(r->watch, arith);
 }
 
+void tt_report_closing(tt_report *r)
+{
+    if (r) mirror_closing(r->watch);
+}
+
 void tt_report_only(tt_report *r, const char *path)
 {
     if (r) r->only = path;
@@ -133,12 +138,13 @@ bool report_curve_begins(const tt_report *r, const growth_item *i)
     return k == i;
 }
 
-/* A process that goes on after another one says again what that said. */
+/* A check says again what an earlier one said, and so does a process that goes
+ * on after another one. */
 static bool said_before(const tt_report *r, const char *name, const char *text)
 {
     const note_item *i = name ? r->facts : r->notes;
     while (i && strcmp(i->text, text)) i = i->next;
-    return r->watch && i;
+    return i;
 }
 
 static note_item **append(tt_report *r, note_item **end, const char *name,

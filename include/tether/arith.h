@@ -19,8 +19,11 @@ TT_API_BEGIN
  * are cut off, as matrix units do; programs that round err less), sums are
  * float32; with `stored` every operator's result is rounded to that type as
  * well. */
-typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
-    tt_format;
+typedef enum tt_format {
+    TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16,
+    /* by a program that cuts where it should round: a mistake to be imitated */
+    TT_FMT_F16_CUT, TT_FMT_BF16_CUT
+} tt_format;
 typedef struct tt_arith {
     const char *name, *summary;
     tt_format product, stored;
@@ -60,7 +63,7 @@ const char *tt_arith_hint(char buf[TT_ARITH_HINT], const char *name);
 /* The same judged by its bits: of a class, for a candidate that says that it
  * computes that class. NULL when it is no class ("tf32"). */
 const tt_arith *tt_arith_bits(const tt_arith *arith);
-/* x rounded to nearest even in the format. tf32 has 10 fraction bits and the
+/* x rounded to nearest even in the format, or cut. tf32 has 10 fraction bits and the
  * range of f32; what overflows f16 becomes infinite. */
 float tt_format_round(tt_format f, float x);
 /* Distance between 1 and the next value: 2^-23, 2^-10, 2^-10, 2^-7. */

@@ -6,13 +6,15 @@
  * drown in the tolerance of the large ones. Rows of few values are judged
  * several at a time, because the largest error of a handful of sums is luck,
  * and a row whose emulated error happens to be small borrows the relative
- * error of the whole tensor. */
+ * error of the whole tensor. Of one operator in 16 bits slopes and columns are
+ * judged too. */
 #include "validate/judge.h"
 
 #include <math.h>
 #include <stdio.h>
 
 enum { ROW_LEAST = 64 };   /* values that are judged together, at least       */
+enum { COLUMN_LEAST = 16 };
 
 const char *tt_outcome_name(tt_outcome o)
 {
@@ -195,4 +197,105 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
                  "which overflow f16", (long long)t.skipped, (long long)n);
     v->m.worst = t.worst;
     verdict_place(v);
+}
+
+/* ---- slopes and columns -------------------------------------------------- */
+
+/* Of rows, each over its mean square: projections of both errors on want, and
+ * squares of what rounding errs. */
+typedef struct slope {
+    double got, emul, error;
+    double n;
+} slope;
+
+static void add_row(slope *s, const tt_arith *arith, const double *got,
+                    const double *want, const double *emul, int64_t n)
+{
+    const span row = measure(got, want, emul, n);
+    if (!(row.want > 0)) return;
+    const double scale = (double)row.n / row.want;
+    for (int64_t i = 0; i < n; i++) {
+        const double e = emul[i] - want[i], g = got[i] - want[i];
+        const double least = half_ulp(arith, want[i]);
+        if (!isfinite(e) || !isfinite(g)) continue;
+        s->got += scale * g * want[i];
+        s->emul += scale * e * want[i];
+        s->error += scale * fmax(e * e, least * least);
+    }
+    s->n += (double)row.n;
+}
+
+/* Units of a rounding have the variance 1/12. */
+static double slope_ratio(const tt_arith *arith, const double *got,
+                          const double *want, const double *emul, int64_t n,
+                          int64_t group)
+{
+    const tt_format f = arith->stored != TT_FMT_F32 ? arith->stored
+                                                    : arith->product;
+    slope s = {0};
+    for (int64_t r = 0; r < n; r += group)
+        add_row(&s, arith, got + r, want + r, emul + r,
+                r + group < n ? group : n - r);
+    if (s.n < ROW_LEAST) return 0;
+    const double rounding = tt_format_epsilon(f) / sqrt(12);
+    const double rel = fmax(sqrt(s.error / s.n), rounding);
+    const double own = fmin(fabs(s.got), fabs(s.got - s.emul)) / s.n;
+    return own / (rel * (0.5 + 8 / sqrt(s.n)));
+}
+
+/* The columns [from, from + n) of c, n <= ROW_LEAST; the largest ratio. */
+static double column_ratio(const tt_arith *arith, const double *got,
+                           const double *want, const double *emul, int64_t rows,
+                           int64_t c, int64_t n, double rel)
+{
+    span s[ROW_LEAST] = {{0}};
+    double floor2[ROW_LEAST] = {0}, most = 0;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t i = r * c + k;
+            const double e = emul[i] - want[i], g = got[i] - want[i];
+            const double half = half_ulp(arith, want[i]);
+            if (!isfinite(e) || !isfinite(g)) continue;
+            s[k].want += want[i] * want[i];
+            s[k].emul += e * e;
+            s[k].got += g * g;
+            floor2[k] += half * half;
+        }
+    for (int64_t k = 0; k < n; k++) {
+        const double e2 = fmax(fmax(s[k].emul, rel * rel * s[k].want),
+                               floor2[k]);
+        if (e2 > 0)
+            most = fmax(most, sqrt(s[k].got / e2) / (TT_SLACK / 2));
+    }
+    return most;
+}
+
+static double columns_ratio(const tt_arith *arith, const double *got,
+                            const double *want, const double *emul, int64_t n,
+                            int64_t c)
+{
+    const span all = measure(got, want, emul, n);
+    const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
+    double most = 0;
+    if (n / c < COLUMN_LEAST) return 0;
+    for (int64_t k = 0; k < c; k += ROW_LEAST)
+        most = fmax(most, column_ratio(arith, got + k, want + k, emul + k,
+                                       n / c, c, c - k < ROW_LEAST ? c - k
+                                       : ROW_LEAST, rel));
+    return most;
+}
+
+void verdict_judge_call(tt_verdict *v, const tt_arith *arith, const double *got,
+                        const double *want, const double *emul, int64_t n,
+                        int64_t c)
+{
+    tt_verdict_judge(v, arith, got, want, emul, n, c);
+    const bool narrow = arith->product == TT_FMT_F16
+                        || arith->product == TT_FMT_BF16;
+    if (!narrow || n == 0 || c < 1 || v->outcome == TT_UNJUDGED) return;
+    const int64_t group = c * ((ROW_LEAST + c - 1) / c);
+    const double sloped = slope_ratio(arith, got, want, emul, n, group);
+    const double column = columns_ratio(arith, got, want, emul, n, c);
+    v->ratio = fmax(v->ratio, fmax(sloped, column));
+    if (v->ratio > 1) v->outcome = TT_MISMATCH;
 }

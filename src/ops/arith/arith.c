@@ -164,10 +164,29 @@ const tt_arith *arith_plain(const tt_arith *a)
     return &arith_list[i];
 }
 
+/* The upper half of its bits, of a NaN one that stays a NaN. */
+static float cut_bf16(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    if ((u & 0x7fffffffu) > 0x7f800000u) u |= 0x400000u;
+    return tt_f32_from_bf16((uint16_t)(u >> 16));
+}
+
+/* The f16 next to it towards 0. */
+static float cut_f16(float x)
+{
+    const uint16_t h = tt_f16_from_f32(x);
+    const float up = tt_f32_from_f16(h);
+    return fabsf(up) > fabsf(x) ? tt_f32_from_f16((uint16_t)(h - 1)) : up;
+}
+
 float tt_format_round(tt_format f, float x)
 {
     uint32_t u;
     switch (f) {
+    case TT_FMT_BF16_CUT: return cut_bf16(x);
+    case TT_FMT_F16_CUT: return cut_f16(x);
     case TT_FMT_BF16: return tt_f32_from_bf16(tt_bf16_from_f32(x));
     case TT_FMT_F16: return tt_f32_from_f16(tt_f16_from_f32(x));
     case TT_FMT_TF32:
@@ -193,5 +212,6 @@ float arith_cut_tf32(float x)
 
 double tt_format_epsilon(tt_format f)
 {
-    return f == TT_FMT_F32 ? 0x1p-23 : f == TT_FMT_BF16 ? 0x1p-7 : 0x1p-10;
+    return f == TT_FMT_F32 ? 0x1p-23
+         : f == TT_FMT_BF16 || f == TT_FMT_BF16_CUT ? 0x1p-7 : 0x1p-10;
 }

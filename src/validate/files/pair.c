@@ -354,6 +354,12 @@ static void judge_tolerance(tt_verdict *v, const pair *p,
     verdict_place(v);
 }
 
+/* Is it the result of the one operator of a case? */
+static bool operator_of(const dump_run *d, const pair *p)
+{
+    return d->opt->operands && !strcmp(p->ours->name, "y") && p->ours->t.rank;
+}
+
 static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
@@ -361,6 +367,11 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
     const tt_tolerance *t = tolerance(d, p->ours->name);
     if (t) {
         judge_tolerance(v, p, t);
+        return;
+    }
+    if (real && d->limits && operator_of(d, p)) {
+        verdict_judge_call(v, d->limits, p->got, p->want, p->emul, p->n,
+                           v->dim[v->rank - 1]);
         return;
     }
     if (real && d->limits) {

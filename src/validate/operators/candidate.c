@@ -149,7 +149,8 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
     if (v->outcome != TT_MISMATCH || !hint) return;
     hint_call call = {ctx, q, c->ops, arith->cls, got, v->hint, sizeof v->hint};
     if (arith->bits ? !hint_classes(&call)
-                    : !hint_allowed(ctx, q, arith, got, v, false))
+                    : !*v->hint && !hint_is_cut(ctx, q, arith, got, v)
+                      && !hint_allowed(ctx, q, arith, got, v, false))
         hint_find(ctx, q, arith, got, want, v);
     /* one place is the weakest of explanations */
     if (!arith->bits && (!*v->hint || !strncmp(v->hint, "only ", 5)))

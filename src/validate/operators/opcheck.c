@@ -66,8 +66,11 @@ static void run(const check *k, tt_verdict *v, double **got, double **want,
     *v = named;
     v->rank = call_shape(&q, v->dim);
     if (!k->arith->bits)
-        tt_verdict_judge(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
+        verdict_judge_call(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
     tt_verdict_bits(v, k->arith, *got, ours, n);
+    if (v->outcome == TT_PASS && (k->at.in == IN_NORMAL
+                                  || k->at.in == IN_OFFSET))
+        hint_is_cut(ctx, &q, k->arith, *got, v);
     candidate_verdict(ctx, &c, &q, k->arith, *got, *want, v, why);
     *k->unsteady += c.unsteady;
 }

@@ -105,7 +105,7 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     snprintf(v.path, sizeof v.path, "%s", path);
     v.rank = call_shape(q, v.dim);
     v.dim[0] = part.rows;
-    tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
+    verdict_judge_call(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
     tt_verdict_bits(&v, s->arith, c->got, ours, call_count(q));
     const bool look = v.outcome == TT_MISMATCH
                       && s->hints[q->kind]++ < HINTS_MOST;

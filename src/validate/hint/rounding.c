@@ -1,0 +1,239 @@
+/* rounding.c: inputs in a narrower format, and numbers that are cut.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+
+#include "validate/hint/hint.h"
+
+/* ---- inputs in a narrower format ----------------------------------------- */
+
+static const tt_real *narrow(tt_ctx *ctx, const tt_real *x, int64_t n,
+                             tt_format f)
+{
+    tt_real *y = x ? tt_scratch(ctx, n) : NULL;
+    for (int64_t i = 0; y && i < n; i++)
+        y[i] = (tt_real)tt_format_round(f, (float)x[i]);
+    return y;
+}
+
+static void narrow_weight(tt_ctx *ctx, tt_tensor *w, tt_format f)
+{
+    const int64_t n = tt_tensor_count(w);
+    const tt_real *wide = plain_weight(ctx, w);
+    if (!wide) return;
+    *w = tt_tensor_make(narrow(ctx, wide, n, f), sizeof(tt_real) == 8 ? TT_F64
+                                                                   : TT_F32,
+                        w->rank, w->dim);
+}
+
+enum { INPUT = 1, WEIGHT = 2 };
+
+/* The rounded arrays of a call. */
+typedef struct rounded {
+    op_call q;
+    tt_tensor w;
+    const tt_real *frame[16];
+} rounded;
+
+static void round_input(tt_ctx *ctx, rounded *r, tt_format f)
+{
+    op_call *q = &r->q;
+    tt_attention_args *a = &q->attn;
+    const tt_conv_args *p = &r->q.conv;
+    switch (q->kind) {
+    case OP_LINEAR: q->x = narrow(ctx, q->x, q->n * r->w.dim[1], f); break;
+    case OP_CONV:
+        for (int i = 0; i < p->kt; i++)
+            r->frame[i] = narrow(ctx, p->frame[i], p->Hi * p->Wi * p->Cin, f);
+        q->conv.frame = r->frame;
+        break;
+    case OP_ATTENTION:
+        a->q = narrow(ctx, a->q, (a->T - 1) * a->q_stride + a->H * a->D, f);
+        break;
+    default:
+        q->x = narrow(ctx, q->x, q->n * q->c, f);
+        q->y = narrow(ctx, q->y, q->n * q->c, f);
+    }
+}
+
+static void round_weight(tt_ctx *ctx, rounded *r, tt_format f)
+{
+    op_call *q = &r->q;
+    tt_attention_args *a = &q->attn;
+    int64_t n = q->c;
+    switch (q->kind) {
+    case OP_LINEAR: case OP_CONV: narrow_weight(ctx, &r->w, f); break;
+    case OP_ATTENTION:
+        n = (a->N - 1) * a->kv_stride + a->H * a->D;
+        a->k = narrow(ctx, a->k, n, f);
+        a->v = narrow(ctx, a->v, n, f);
+        break;
+    default:
+        if (q->kind == OP_MODULATE || q->kind == OP_GATE_ADD)
+            n += (q->n - 1) / q->rows * q->stride;
+        q->a = narrow(ctx, q->a, n, f);
+        q->b = narrow(ctx, q->b, n, f);
+    }
+}
+
+/* Ready those of the call; false: not to be rounded. */
+static bool take_call(rounded *r, const op_call *q, int which)
+{
+    *r = (rounded){.q = *q};
+    switch (r->q.kind) {
+    case OP_LINEAR: r->w = *r->q.w; break;
+    case OP_CONV:
+        if (which & INPUT && r->q.conv.kt > 16) return false;
+        r->w = *r->q.conv.w;
+        break;
+    case OP_ATTENTION: break;
+    default: if (which & WEIGHT && !r->q.a) return false;
+    }
+    r->q.w = r->q.conv.w = &r->w;
+    return true;
+}
+
+/* The call with its input, its weight, or both rounded. */
+static void try_rounded(hint *h, tt_format f, int which, const char *format)
+{
+    static const char *const what[][4] = {
+        {"", "the input is", "the weight is", "the inputs are"},
+        {"", "Q is", "K and V are", "the inputs are"}};
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    rounded r;
+    if (!take_call(&r, h->q, which)) return;
+    if (which & INPUT) round_input(h->ctx, &r, f);
+    if (which & WEIGHT) round_weight(h->ctx, &r, f);
+    hint_try_call(h, &r.q, "%s rounded to %s",
+                  what[r.q.kind == OP_ATTENTION][which], format);
+    tt_arena_reset(&h->ctx->scratch, mark);
+}
+
+void hint_rounding(hint *h)
+{
+    static const struct { tt_format f; const char *name; } formats[] = {
+        {TT_FMT_BF16, "bf16"}, {TT_FMT_TF32, "tf32 or f16"},
+        {TT_FMT_F16, "f16"}};
+    for (int i = 0; i < 3; i++)
+        for (int which = WEIGHT | INPUT; which >= INPUT; which--)
+            if (!hint_settled(h))
+                try_rounded(h, formats[i].f, which, formats[i].name);
+}
+
+
+/* ---- cut where it should be rounded -------------------------------------- */
+
+/* What is cut, added up. */
+enum { CUT_INPUTS = 1, CUT_RESULTS = 2 };
+
+static tt_format cut_of(tt_format f)
+{
+    return f == TT_FMT_BF16 ? TT_FMT_BF16_CUT
+         : f == TT_FMT_F16 ? TT_FMT_F16_CUT : f;
+}
+
+/* The call by the plain program of that arithmetic, which cuts. False: there is
+ * nothing that it could. */
+static bool cut_call(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                     int which, double *out)
+{
+    const tt_format f = cut_of(arith->product);
+    const bool inputs = which & CUT_INPUTS, results = which & CUT_RESULTS;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_arith own = {
+        .product = inputs ? f : arith->product,
+        .stored = results ? cut_of(arith->stored) : arith->stored};
+    tt_ops table = *tt_arith_ops(arith);
+    rounded r;
+    table.self = (void *)(uintptr_t)&own;
+    if (f == arith->product || (results && own.stored == TT_FMT_F32)
+        || (!results && own.stored == TT_FMT_F32 && q->kind > OP_CONV)
+        || !take_call(&r, q, INPUT)) return false;
+    if (inputs) round_input(ctx, &r, f);
+    if (inputs) round_weight(ctx, &r, f);
+    if (!ctx->status) call_double(ctx, &table, &r.q, out);
+    tt_arena_reset(&ctx->scratch, mark);
+    return !ctx->status;
+}
+
+static void say_cut(char *out, size_t size, const tt_arith *arith, int which)
+{
+    static const char *const what[] = {"", "inputs", "results",
+                                       "inputs and results"};
+    snprintf(out, size, "%s %s are cut, not rounded", arith->product
+             == TT_FMT_BF16 ? "bf16" : "f16", what[which]);
+}
+
+void hint_cut(hint *h, const tt_arith *arith)
+{
+    static const int order[] = {CUT_RESULTS, CUT_INPUTS,
+                                CUT_INPUTS + CUT_RESULTS};
+    char text[64];
+    for (int i = 0; h->q && i < 3; i++) {
+        say_cut(text, sizeof text, arith, order[i]);
+        if (!hint_settled(h)
+            && cut_call(h->ctx, h->q, arith, order[i], h->trial))
+            hint_try(h, h->trial, "%s", text);
+    }
+}
+
+/* got seen from a program that rounds: how much of the way to one that cuts it
+ * is (1: all of it), and the part of the distance, squared, that is left from
+ * there. */
+typedef struct way {
+    double share, left;
+    int64_t n;
+} way;
+
+/* Who rounds, or rounds in other places, goes none of the way, who is more
+ * precise a quarter; chance makes one over the root of n of it. */
+#define SHARE 0.6
+#define LEFT_MOST 0.5
+enum { LEAST = 128 };      /* values                                          */
+
+static way measure(const double *got, const double *even,
+                   const double *cut, int64_t n)
+{
+    double gd = 0, dd = 0, gg = 0, left = 0;
+    way w = {0, INFINITY, 0};
+    for (int64_t i = 0; i < n; i++) {
+        const double g = got[i] - even[i], d = cut[i] - even[i];
+        if (!isfinite(g) || !isfinite(d)) continue;
+        gd += g * d;
+        dd += d * d;
+        gg += g * g;
+        left += (g - d) * (g - d);
+        w.n++;
+    }
+    if (dd > 0 && gg > 0) w.share = gd / dd, w.left = left / gg;
+    return w;
+}
+
+bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                 const double *got, tt_verdict *v)
+{
+    const int64_t n = call_count(q);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    double best = LEFT_MOST;
+    bool is = false;
+    if (cut_of(arith->product) == arith->product || arith->bits || n < LEAST)
+        return false;
+    double *even = tt_alloc(ctx, &ctx->scratch, n, sizeof *even, "cut");
+    double *cut = tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut");
+    if (!ctx->status) call_double(ctx, tt_arith_ops(arith), q, even);
+    for (int which = 1; which <= CUT_INPUTS + CUT_RESULTS; which++) {
+        if (ctx->status || !cut_call(ctx, q, arith, which, cut)) continue;
+        const way w = measure(got, even, cut, n);
+        const double share = SHARE + 4 / sqrt((double)w.n);
+        if (!(w.share > share) || w.share > 2 - SHARE || !(w.left < best))
+            continue;
+        is = true;
+        best = w.left / 2;               /* less only if it is clearly less */
+        v->outcome = TT_MISMATCH;
+        v->ratio = fmax(v->ratio, w.share / share);
+        say_cut(v->hint, sizeof v->hint, arith, which);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+    return is;
+}

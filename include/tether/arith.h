@@ -34,17 +34,20 @@ typedef struct tt_arith {
 
 /* What a backend may say besides, of the machine or of its kernels: "f32+ftz",
  * "tf32+winograd+ftz". Limits of operator calls know it; the emulated program
- * is the same.
+ * is the same but for time32.
  *   ftz       subnormal float32 numbers are 0, as inputs, on the way, as
  *             results
  *   winograd  convolutions of 3 x 3 taps and stride 1 by Winograd's method, in
  *             tiles of up to 4 x 4
  *   bias      biases of linear and conv are rounded as inputs of products are
  *   saturate  what f16 cannot hold, infinity too, becomes 65504 where inputs of
- *             products are rounded */
+ *             products are rounded
+ *   time32    the sinusoid of the time is computed in float32: angles, and the
+ *             frequencies before them. No operator has it; the emulated program
+ *             does the same */
 typedef enum tt_allow {
     TT_ALLOW_FTZ = 1, TT_ALLOW_WINOGRAD = 2, TT_ALLOW_BIAS = 4,
-    TT_ALLOW_SATURATE = 8, TT_ALLOW_ALL = 15
+    TT_ALLOW_SATURATE = 8, TT_ALLOW_TIME32 = 16, TT_ALLOW_ALL = 31
 } tt_allow;
 
 /* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored", then the classes

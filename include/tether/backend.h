@@ -70,6 +70,7 @@ struct tt_ops {
     const char *summary;
     tt_class cls;
     bool by_class;           /* its conv takes by_class and bf16              */
+    bool time32;             /* the model's sinusoid of the time is float32   */
     /* [TT_CLASS_COUNT]: the same backend in every class, this table included,
      * NULL in a class it has not; NULL altogether: has this class alone      */
     const tt_ops *const *of_class;

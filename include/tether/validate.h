@@ -152,6 +152,10 @@ int64_t tt_report_compared(const tt_report *r); /* judged, with elements      */
 int64_t tt_report_equal(const tt_report *r, int64_t *of);
 /* First failure in the order added, or NULL. */
 const tt_verdict *tt_report_first(const tt_report *r);
+/* The failure that is farthest out of its limits, at least ten times as far as
+ * the first, where each is judged for itself (operators on right inputs, dumps
+ * whose tensors are given to ours); NULL: the first is, or says as much. */
+const tt_verdict *tt_report_largest(const tt_report *r);
 /* True when something was compared and everything passed or tied. */
 bool tt_report_passed(const tt_report *r);
 
@@ -229,18 +233,19 @@ typedef struct tt_dump_options {
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 
-/* Why the first failure of a report over a dump is wrong, found in one more run
- * of ours with theirs given at every point: the mistakes of every operator that
- * lies between it and the tensor before it are tried, as for a plug-in.
- *   r      after tt_dump_compare with `injected`; *out is NULL, and the rest
+/* Why a tensor of a dump is wrong, found in one more run of ours with theirs
+ * given at every point: the mistakes of every operator that lies between it and
+ * the tensor before it are tried, as for a plug-in.
+ *   r      after tt_dump_compare with `injected`
+ *   v      the failure: r's first or its largest; *out is NULL, and the rest
  *          does nothing, where there is nothing to explain
  *   ops    the operators of that run: ours, and the call that is looked for is
  *          recorded. They take the place of ctx->tap and call it.
- *   close  the hint goes to r's first failure, when one was found; r NULL: to
+ *   close  the hint goes to that failure, when one was found; r NULL: to
  *          nobody */
 typedef struct tt_explain tt_explain;
 tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
-                          const char *theirs);
+                          const tt_verdict *v, const char *theirs);
 const tt_ops *tt_explain_ops(tt_explain *e);
 void tt_explain_close(tt_explain *e, tt_report *r);
 

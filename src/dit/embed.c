@@ -7,6 +7,7 @@
  *         (sinusoidal_embedding_1d).
  * Next    block.c */
 #include "dit/model.h"
+#include "tether/backend.h"
 #include "tether/mathfn.h"
 
 /* One row of patch features: channel, then row, then column of the 2x2 patch,
@@ -56,6 +57,16 @@ static void sinusoid(double *s, double t, int64_t half)
     }
 }
 
+/* The same as most ports have it: frequencies and angles in float32. */
+static void sinusoid_f32(double *s, double t, int64_t half)
+{
+    for (int64_t j = 0; j < half; j++) {
+        const float k = -9.2103404f * (float)j / (float)half; /* ln 10000 */
+        const float angle = (float)t * (float)tt_exp((double)k);
+        tt_sincos((double)angle, &s[half + j], &s[j]);
+    }
+}
+
 void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
                  tt_real *e0, const double *t, int64_t nt)
 {
@@ -71,7 +82,8 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
 
     tt_host *host = tt_room(ctx, in, nt * freq);
     for (int64_t i = 0; host && i < nt; i++)
-        sinusoid(wave + i * freq, t[i], freq / 2);
+        (ctx->ops->time32 ? sinusoid_f32 : sinusoid)(wave + i * freq, t[i],
+                                                     freq / 2);
     for (int64_t i = 0; host && i < nt * freq; i++) host[i] = (tt_host)wave[i];
     tt_put(ctx, in, host, nt * freq);
     /* e = W2 silu(W0 sinusoid + b0) + b2, time_embedding */

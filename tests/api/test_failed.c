@@ -350,7 +350,7 @@ static char text[256];
           &(tt_model_parts){0})                                                \
     GIVES(tt_validate_rollout, c, NULL, c->ops, tt_arith_at(0),                \
           &(tt_model_parts){0}, "state")                                       \
-    MAKES(tt_explain_open, tt_explain, c, &made, NULL, "theirs")               \
+    MAKES(tt_explain_open, tt_explain, c, &made, NULL, NULL, "theirs")         \
     RUNS(tt_explain_ops, NULL)                                                 \
     RUNS(tt_explain_close, NULL, NULL)                                         \
     GIVES(tt_validate_isolated, c, NULL, NULL, NULL, 0)                        \
@@ -368,6 +368,7 @@ static char text[256];
     RUNS(tt_report_compared, NULL)                                             \
     RUNS(tt_report_equal, NULL, &(int64_t){0})                                 \
     NONE(tt_report_first, NULL)                                                \
+    NONE(tt_report_largest, NULL)                                              \
     RUNS(tt_report_passed, NULL)                                               \
     /* run.h */                                                                \
     MAKES(tt_model_open_dit, tt_dit, c, &made, &(tt_model_paths){0}, NULL)     \

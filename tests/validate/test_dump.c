@@ -392,6 +392,90 @@ static void test_reports(void)
     tt_report_free(r);
 }
 
+/* ---- a sampler in float32, without a run in float64 ---------------------- */
+
+enum { LATENTS = 512 };
+
+/* x and flow of a chunk, its x0 and the x of the next step: ours, or those of a
+ * port that rounds every product. `off` is added to its sigma. */
+static void put_chunk(tt_st_writer *w, int chunk, bool port, double off)
+{
+    const int64_t dim[] = {LATENTS};
+    const float s = 0.9090909f, next = 0.8333333f;
+    static float x[LATENTS], flow[LATENTS], x0[LATENTS], fresh[LATENTS];
+    uint64_t seed = (uint64_t)chunk;
+    char name[64];
+    for (int i = 0; i < LATENTS; i++) {
+        x[i] = (float)noise(&seed), flow[i] = (float)noise(&seed);
+        const double n = noise(&seed);
+        const float sigma = (float)((double)s + off);
+        const volatile float moved = sigma * flow[i];
+        const volatile float kept = (1 - next) * (x[i] - moved);
+        const volatile float added = next * (float)n;
+        x0[i] = port ? x[i] - moved
+                     : (float)((double)x[i] - (double)s * (double)flow[i]);
+        fresh[i] = !port ? kept + added
+                         : (float)((1 - (double)next) * (double)(x[i] - moved)
+                                   + (double)next * (double)(float)n);
+    }
+    const struct { const char *what; const float *data; } list[] = {
+        {"step.0/x", x}, {"step.0/flow", flow}, {"step.0/x0", x0},
+        {"step.1/x", fresh}};
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "chunk.%d/%s", chunk, list[i].what);
+        tt_st_add(w, name, TT_F32, 1, dim, list[i].data);
+    }
+}
+
+/* Two chunks whose sigmas are that far off. */
+static tt_report *sampled(double first, double second)
+{
+    const char *const path[] = {"ours", "emulated", "theirs"};
+    tt_report *r = NULL;
+    for (int k = 0; k < 3; k++) {
+        tt_st_writer *w;
+        if (!expect_ok(tt_st_create(ctx, &w, at(path[k])), "new")) return NULL;
+        put_chunk(w, 0, k == 2, k == 2 ? first : 0);
+        put_chunk(w, 1, k == 2, k == 2 ? second : 0);
+        expect_ok(tt_st_finish(w), path[k]);
+    }
+    expect_ok(tt_report_new(ctx, &r, "sampler", tt_arith_find("f32")), "r");
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .got = at("theirs"), .want = at("ours"), .emul = at("emulated"),
+        .filter = first == 0 ? NULL : "*x0", .arith = tt_arith_find("f32"), .injected = true}),
+        "compared");
+    return r;
+}
+
+/* The largest failure is named beside the first, with its mistake. */
+static void test_sampler(void)
+{
+    tt_report *r = sampled(0, 0);
+    const tt_verdict *v = tt_report_first(r);
+    expect(tt_report_passed(r), "a port in float32: %s, %.3g times",
+           v ? v->path : "", v ? v->ratio : 0);
+    tt_report_free(r);
+    r = sampled(4e-6, 0);
+    v = tt_report_first(r);
+    expect(v && !strcmp(v->path, "chunk.0/step.0/x0"), "a small fault");
+    expect(!tt_report_largest(r), "the only failure");
+    tt_report_free(r);
+    r = sampled(4e-6, -1.8181818);
+    v = tt_report_largest(r);
+    expect(v && !strcmp(v->path, "chunk.1/step.0/x0")
+           && strstr(v->hint, "sign of the flow"), "the largest: %s: %s",
+           v ? v->path : "", v ? v->hint : "");
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+    const char *text = slurp(at("r.txt"));
+    expect(strstr(text, "first wrong tensor: chunk.0/step.0/x0")
+           && strstr(text, "; the largest failure, ")
+           && strstr(text, "chunk.1/step.0/x0 at"), "headline: %.400s", text);
+    expect_ok(tt_report_json(ctx, r, at("r.json")), "json");
+    expect(strstr(slurp(at("r.json")), "\"first\": 0,\n  \"largest\": 1,"),
+           "both in JSON");
+    tt_report_free(r);
+}
+
 /* ---- names and shapes beyond reason -------------------------------------- */
 
 /* One tensor called `name` in each file, [2, 2], unlike in one element. */
@@ -575,6 +659,7 @@ int main(void)
     test_strided();
     test_shapes();
     test_reports();
+    test_sampler();
     test_numbers();
     test_empty();
     test_frames();

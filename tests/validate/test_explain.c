@@ -69,6 +69,9 @@ static const mistake list[] = {
      "col_moment: sample deviation: divided by 18 - 1"},
     {"time", "chunk.0/step.4*", "chunk.0/step.4/e",
      "the pass is made at time 5 where 0 belongs"},
+    {"float time", "chunk.0/step.0*", "chunk.0/step.0/e",
+     "the time sinusoid is computed in float32; if that is meant, declare "
+     "--arith f32+time32"},
     {"gates", "chunk.0/step.0/block.0", "chunk.0/step.0/block.0/cross_attn.q",
      "gate_add: takes gate 2 of the modulation where gate 1 belongs"},
     {"pass before", "chunk.0/step.1/block.0",
@@ -210,6 +213,29 @@ static void gate_add(tt_ctx *c, const tt_gate_add_args *a)
     for (int64_t i = 0; i < a->n * a->c; i++) a->x[i] += a->y[i];
 }
 
+/* Are these cosines and sines? */
+static bool first_of_time(const tt_linear_args *a)
+{
+    const int64_t half = a->w->dim[1] / 2;
+    int64_t k = 0;
+    while (k < half && fabs(pow((double)a->x[k], 2)
+                            + pow((double)a->x[half + k], 2) - 1) < 1e-5) k++;
+    return k == half;
+}
+
+/* A sinusoid by the float functions of the C library. */
+static void float_waves(tt_real *x, const tt_real *right, int64_t half)
+{
+    const double last = pow(10000, -(double)(half - 1) / (double)half);
+    const float t = (float)rint(atan2((double)right[2 * half - 1],
+                                      (double)right[half - 1]) / last);
+    for (int64_t k = 0; k < half; k++) {
+        const float at = t * expf(-logf(10000) * (float)k / (float)half);
+        x[k] = (tt_real)cosf(at);
+        x[half + k] = (tt_real)sinf(at);
+    }
+}
+
 /* The time embedding's first layer is told another time. */
 static void linear(tt_ctx *c, const tt_linear_args *a)
 {
@@ -224,6 +250,10 @@ static void linear(tt_ctx *c, const tt_linear_args *a)
             x[k] = (tt_real)cos(at);
             x[half + k] = (tt_real)sin(at);
         }
+        own.x = x;
+    }
+    if (is(c, "float time") && a->n == 1 && n <= 512 && first_of_time(a)) {
+        float_waves(x, a->x, half);
         own.x = x;
     }
     ours->linear(c, &own);
@@ -328,7 +358,8 @@ static void judge(const mistake *m, const tt_ops *theirs, const tt_arith *arith)
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
         .got = at("theirs"), .want = at("ours"), .arith = arith,
         .injected = true}), m->name);
-    expect_ok(tt_explain_open(ctx, &e, r, at("theirs")), m->name);
+    expect_ok(tt_explain_open(ctx, &e, r, tt_report_first(r),
+                              at("theirs")), m->name);
     if (e) run(tt_explain_ops(e), at("again"), at("theirs"));
     tt_explain_close(e, r);
     const tt_verdict *v = tt_report_first(r);

@@ -138,8 +138,9 @@ OPS = {
 
 class Ops(C.Structure):
     _fields_ = [("abi", Abi), ("name", STR), ("summary", STR), ("cls", INT),
-                ("by_class", C.c_bool), ("of_class", PTR), ("fused", PTR), ("self", PTR),
-                ("open", PTR), ("close", PTR), ("library", PTR),
+                ("by_class", C.c_bool), ("time32", C.c_bool), ("of_class", PTR),
+                ("fused", PTR), ("self", PTR), ("open", PTR), ("close", PTR),
+                ("library", PTR),
                 ("laid", PTR), ("lanes", PTR)] + [(op, PTR) for op in OPS]
 
 

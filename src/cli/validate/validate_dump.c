@@ -123,18 +123,20 @@ static bool compare_injected(tt_report *r, const settings *s,
     return true;
 }
 
-/* One more run of ours says which mistake the first wrong tensor is, if it is
- * one that is known. */
-static void explain(tt_report *r, const settings *s, validate_runs *w)
+/* One more run of ours says which mistake a wrong tensor is, if it is one that
+ * is known. */
+static void explain(tt_report *r, const tt_verdict *v, const settings *s,
+                    validate_runs *w)
 {
     validate_set set;
     const bool only = w->ours_only;
-    if (tt_explain_open(w->ctx, &w->explain, r, s->dump) || !w->explain) return;
+    if (!v || tt_explain_open(w->ctx, &w->explain, r, v, s->dump)
+        || !w->explain) return;
     w->ours_only = true;
     const tt_status bad = validate_runs_make(w, &set, "explained", s->dump);
     w->ours_only = only;
     if (bad && bad != TT_EINTR) {      /* a verdict without a name stays one */
-        tt_report_note(r, "the first wrong tensor is not explained: %s",
+        tt_report_note(r, "%s is not explained: %s", v->path,
                        tt_message(w->ctx));
         tt_clear(w->ctx);
     }
@@ -175,8 +177,10 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
         tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
                        "it): our float32 run stands in for it");
     if (!s->free_only) injected = compare_injected(r, s, arith, &w);
-    if (injected && (arith->bits || arith->cls == TT_CLASS_F32))
-        explain(r, s, &w);
+    if (injected && (arith->bits || arith->cls == TT_CLASS_F32)) {
+        explain(r, tt_report_first(r), s, &w);
+        explain(r, tt_report_largest(r), s, &w);
+    }
     if (!ctx->status && !validate_runs_make(&w, &set, "free", NULL)) {
         tt_dump_options o = options_of(s, arith, &set, "free running");
         o.quiet = injected;

@@ -32,7 +32,7 @@ const tt_arith *validate_arith(const char *command, const char *name)
         validate_no_arith(&ctx, name);
         opt_refused(command, &ctx);
     }
-    if (a && a->allows) {
+    if (a && a->allows & ~(unsigned)TT_ALLOW_TIME32) {
         opt_usage(command, "--arith %s: limits of files know nothing of %s, "
                   "which --backend allows; declare %.*s", name,
                   strchr(name, '+'), (int)strcspn(name, "+"), name);

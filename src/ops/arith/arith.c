@@ -32,24 +32,19 @@ const tt_arith arith_list[ARITH_COUNT + 1] = {
     FORM("tf32-rounded", "as tf32, inputs rounded", TF32, F32, "", 0)
 };
 
-/* By what they allow: a bit for each of the four words. */
+/* Without a word and with it, in the order of its bit. */
+#define ROW(words, allow) {ROWS(FORM, words, allow)},
+#define FTZ(words, allow) ROW(words, allow) ROW("+ftz" words, allow | 1)
+#define WINOGRAD(words, allow)                                                 \
+    FTZ(words, allow) FTZ("+winograd" words, allow | 2)
+#define BIAS(words, allow)                                                     \
+    WINOGRAD(words, allow) WINOGRAD("+bias" words, allow | 4)
+#define SATURATE(words, allow)                                                 \
+    BIAS(words, allow) BIAS("+saturate" words, allow | 8)
+
+/* By what they allow: a bit for each word. */
 static const tt_arith allowing[TT_ALLOW_ALL + 1][ARITH_COUNT] = {
-    {ROWS(FORM, "", 0)},
-    {ROWS(FORM, "+ftz", 1)},
-    {ROWS(FORM, "+winograd", 2)},
-    {ROWS(FORM, "+ftz+winograd", 3)},
-    {ROWS(FORM, "+bias", 4)},
-    {ROWS(FORM, "+ftz+bias", 5)},
-    {ROWS(FORM, "+winograd+bias", 6)},
-    {ROWS(FORM, "+ftz+winograd+bias", 7)},
-    {ROWS(FORM, "+saturate", 8)},
-    {ROWS(FORM, "+ftz+saturate", 9)},
-    {ROWS(FORM, "+winograd+saturate", 10)},
-    {ROWS(FORM, "+ftz+winograd+saturate", 11)},
-    {ROWS(FORM, "+bias+saturate", 12)},
-    {ROWS(FORM, "+ftz+bias+saturate", 13)},
-    {ROWS(FORM, "+winograd+bias+saturate", 14)},
-    {ROWS(FORM, "+ftz+winograd+bias+saturate", 15)},
+    SATURATE("", 0) SATURATE("+time32", 16)
 };
 
 /* A class by its limits and by its bits; those but f32 have bf16 products. */
@@ -75,14 +70,15 @@ const tt_arith *tt_arith_at(int i)
 static unsigned allowed_by(const char *words)
 {
     static const char *const word[] = {"+ftz", "+winograd", "+bias",
-                                       "+saturate"};
+                                       "+saturate", "+time32"};
+    enum { WORDS = sizeof word / sizeof *word };
     unsigned allow = 0;
     while (*words) {
         const size_t n = 1 + strcspn(words + 1, "+");
         unsigned i = 0;
-        while (i < 4 && (strlen(word[i]) != n || strncmp(words, word[i], n)))
+        while (i < WORDS && (strlen(word[i]) != n || strncmp(words, word[i], n)))
             i++;
-        if (i == 4) return 0;
+        if (i == WORDS) return 0;
         allow |= 1u << i;
         words += n;
     }

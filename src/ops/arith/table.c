@@ -330,14 +330,18 @@ static void arith_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
 /* ---- one table per arithmetic -------------------------------------------- */
 
 #define ENTRY(op, OP) .op = arith_##op,
-#define TABLE(i)                                                               \
+#define TABLE(i, time32_)                                                      \
     {.abi = TT_ABI, .name = "arith",                                           \
      .summary = "a plain program in a declared arithmetic",                    \
-     .self = (void *)&arith_list[i], TT_OPS(ENTRY)}
+     .time32 = time32_, .self = (void *)&arith_list[i], TT_OPS(ENTRY)}
+#define TABLES(time32)                                                         \
+    {TABLE(0, time32), TABLE(1, time32), TABLE(2, time32), TABLE(3, time32),   \
+     TABLE(4, time32), TABLE(5, time32), TABLE(6, time32)}
 
 const tt_ops *tt_arith_ops(const tt_arith *a)
 {
-    static const tt_ops table[ARITH_COUNT + 1] = {
-        TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4), TABLE(5), TABLE(6)};
-    return &table[arith_plain(a) - arith_list];
+    static const tt_ops table[2][ARITH_COUNT + 1] = {TABLES(false),
+                                                     TABLES(true)};
+    return &table[(a->allows & TT_ALLOW_TIME32) != 0][arith_plain(a)
+                                                      - arith_list];
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "validate/operators/call.h"
+#include "validate/report/report.h"
 
 static void compare_all(dump_run *d, const tt_entry *const *order);
 static void compare_one(dump_run *d, const tt_entry *ours);
@@ -72,6 +73,7 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
                   .rounds = -1};
     for (int i = 0; i < RUN_KINDS; i++) d.of[i].row = -1;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    if (r && o->injected) r->apart = true;
     if (!open_files(&d)) {
         const tt_entry **order = in_order(ctx, d.f.want);
         if (order) compare_all(&d, order);

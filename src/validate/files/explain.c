@@ -392,9 +392,8 @@ static void read_theirs(tt_ctx *ctx, tt_explain *e, const char *theirs)
 }
 
 tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
-                          const char *theirs)
+                          const tt_verdict *v, const char *theirs)
 {
-    const tt_verdict *v = tt_report_first(r);
     *out = NULL;
     TT_TRY(ctx->status);
     if (!v || v->outcome != TT_MISMATCH || v->m.n < 8) return TT_OK;
@@ -427,7 +426,7 @@ const tt_ops *tt_explain_ops(tt_explain *e)
 void tt_explain_close(tt_explain *e, tt_report *r)
 {
     if (!e) return;
-    if (r && *e->found) report_say_why(r, e->found);
+    if (r && *e->found) report_say_why(r, e->name, e->found);
     forget(e);
     for (int i = 0; i < PASSES; i++) {
         tt_arena_free(&e->pass[i]);

@@ -190,6 +190,38 @@ static void other_waves(hint *h, tt_real *x, double right)
     }
 }
 
+/* Frequencies and angles in float32, in the ways that ports have them. What is
+ * left then is another last place of a frequency, up to a third of the error:
+ * that is not held to what the linear layers behind it may err. */
+static void float_waves(hint *h, tt_real *x, double t)
+{
+    const op_call *q = h->q;
+    hint *end = h->end ? h->end : h;
+    const double earned = end->earned;
+    const int64_t half = q->c / 2;
+    op_call own = *q;
+    own.x = x;
+    end->earned = fmax(earned, end->error);
+    for (int how = 0; how < 3; how++) {
+        for (int64_t i = 0; i < q->n * half; i++) {
+            const int64_t k = i % half, row = i / half * q->c;
+            const float part = (float)k / (float)half;
+            const double f = how == 0 ? tt_exp((double)(-9.2103404f * (float)k
+                                                        / (float)half))
+                           : how == 1 ? tt_pow(10000, -(double)part)
+                           : tt_pow(10000, -(double)k / (double)half);
+            double s, o;
+            const float angle = (float)t * (float)f;
+            tt_sincos((double)angle, &s, &o);
+            x[row + k] = (tt_real)o;
+            x[row + half + k] = (tt_real)s;
+        }
+        hint_try_call(h, &own, "the time sinusoid is computed in float32; if "
+                      "that is meant, declare --arith f32+time32");
+    }
+    end->earned = earned;
+}
+
 static void times(hint *h)
 {
     enum { STEPS = 1000 };
@@ -199,6 +231,7 @@ static void times(hint *h)
     if (!x || q->c < 4) return;
     const double t = time_of(q), right = fabs(t - rint(t)) < 0.01 ? rint(t) : t;
     own.x = x;
+    float_waves(h, x, right);
     other_waves(h, x, right);
     for (int i = 0; i <= STEPS && !hint_settled(h); i++) {
         if (i == (int)right) continue;

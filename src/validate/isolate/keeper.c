@@ -477,6 +477,7 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
         k->w.board = board;
         k->w.prints = fileno(prints);
         k->before = children();
+        r->apart = true;                 /* as in the child */
         adopt(true);
         keep(k, work, user);
         adopt(false);

@@ -239,6 +239,7 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
     watched table;
     TT_TRY(ctx->status);
     ops = watched_make(&table, r, ops);
+    if (r) r->apart = true;
     if (opt->one) return check_one(ctx, r, ops, opt);
     for (int op = 0; op < OP_KINDS; op++) {
         if (opt->only && strcmp(opt->only, op_name((op_kind)op))) continue;

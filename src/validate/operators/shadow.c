@@ -208,6 +208,7 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->candidate = watched_make(&s->theirs, report, candidate);
     s->arith = arith;
     s->report = report;
+    if (report) report->apart = true;
     s->watch = report ? report->watch : NULL;
     s->adopt = adopt;
     s->listening = !ctx->tap;

@@ -102,10 +102,9 @@ static void put_size(FILE *f, const tt_report *r, const tt_verdict *v)
     }
 }
 
-/* What is wrong with the first wrong tensor, where, and how much. */
-static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
+/* What is wrong with a wrong tensor, where, and how much. */
+static void put_wrong(FILE *f, const tt_report *r, const tt_verdict *v)
 {
-    fputs("The first wrong tensor is ", f);
     put_in(f, "code", v->path);
     if (strpbrk(v->path, "/#") || !strncmp(v->path, "op.", 3)) {
         fputs(": ", f);
@@ -126,6 +125,16 @@ static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
         put_in(f, "b", v->hint);
         fputs(".", f);
     }
+}
+
+static void put_failed(FILE *f, const tt_report *r)
+{
+    const tt_verdict *most = tt_report_largest(r);
+    fputs("The first wrong tensor is ", f);
+    put_wrong(f, r, r->failed);
+    if (!most) return;
+    fputs(" The largest failure is ", f);
+    put_wrong(f, r, most);
 }
 
 /* The passing tensor nearest to its limit; NULL: none has one. */
@@ -247,7 +256,7 @@ static void put_top(FILE *f, const tt_report *r)
     page_xml(f, r->title);
     fprintf(f, "</p>\n<h1 class=\"%s\">%s</h1>\n<p class=\"lead\">",
             passed ? "ok" : "bad", passed ? "PASS" : "FAIL");
-    if (r->failed) put_first(f, r, r->failed);
+    if (r->failed) put_failed(f, r);
     else put_passed(f, r);
     if (r->equal_of) put_equal(f, r);
     fputs("</p></div>\n", f);

@@ -12,6 +12,8 @@
  *   bits      {equal, of}: tensors that are equal to ours in every bit
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null
+ *   largest   that of the failure farthest out of its limits, where it is 10
+ *             times as far as the first and stands for itself, or null
  *   verdicts  in order of execution:
  *     path, op, outcome, shape [..], where, hint
  *     bits                                 "equal", "differ", null: unknown
@@ -83,7 +85,7 @@ static void put_verdict(FILE *f, const tt_verdict *v)
 
 static void put_head(FILE *f, const tt_report *r)
 {
-    char line[700];
+    char line[HEADLINE];
     fputs("{\n  \"schema\": \"tether-validate/1\"", f);
     text(f, ",\n  ", "title", r->title);
     fputs(",\n  \"program\": {\"name\": \"tether\"", f);
@@ -116,16 +118,24 @@ static void put_head(FILE *f, const tt_report *r)
     fputs("],\n", f);
 }
 
+/* The place of a verdict in the list; NULL: none. */
+static void put_index(FILE *f, const tt_report *r, const char *key,
+                      const tt_verdict *v)
+{
+    int64_t n = 0;
+    const verdict_item *i = r->first;
+    for (; i && &i->v != v; i = i->next) n++;
+    if (i) fprintf(f, "  \"%s\": %lld,\n", key, (long long)n);
+    else fprintf(f, "  \"%s\": null,\n", key);
+}
+
 tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path)
 {
     report_out o;
-    int64_t first = -1, n = 0;
     TT_TRY(report_open(ctx, &o, path));
     put_head(o.f, r);
-    for (const verdict_item *i = r->first; i && first < 0; i = i->next, n++)
-        if (&i->v == r->failed) first = n;
-    if (first >= 0) fprintf(o.f, "  \"first\": %lld,\n", (long long)first);
-    else fputs("  \"first\": null,\n", o.f);
+    put_index(o.f, r, "first", r->failed);
+    put_index(o.f, r, "largest", tt_report_largest(r));
     fputs("  \"verdicts\": [\n", o.f);
     for (const verdict_item *i = r->first; i; i = i->next) {
         put_verdict(o.f, &i->v);

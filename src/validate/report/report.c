@@ -106,11 +106,12 @@ void report_put(tt_report *r, const tt_verdict *v, error_map *map)
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
 }
 
-void report_say_why(tt_report *r, const char *why)
+void report_say_why(tt_report *r, const char *path, const char *why)
 {
     verdict_item *i = r->first;
     char given[192] = "";
-    while (i && &i->v != r->failed) i = i->next;
+    while (i && (!report_failing(i->v.outcome) || strcmp(i->v.path, path)))
+        i = i->next;
     if (!i) return;
     const char *at = strstr(i->v.hint, "given theirs");
     if (at) snprintf(given, sizeof given, "; %s", at);
@@ -202,15 +203,45 @@ const tt_verdict *tt_report_first(const tt_report *r)
     return r ? r->failed : NULL;
 }
 
+/* Do both hints name the same mistake? Sizes of a case follow it. */
+static bool same_hint(const char *a, const char *b)
+{
+    const char *x = strstr(a, " (at "), *y = strstr(b, " (at ");
+    const size_t n = x ? (size_t)(x - a) : strlen(a);
+    return *a && n == (y ? (size_t)(y - b) : strlen(b)) && !strncmp(a, b, n);
+}
+
+const tt_verdict *tt_report_largest(const tt_report *r)
+{
+    enum { TIMES = 10 };
+    const tt_verdict *first = r ? r->failed : NULL, *v = first;
+    if (!first || !r->apart || first->outcome != TT_MISMATCH) return NULL;
+    for (const verdict_item *i = r->first; i; i = i->next)
+        if (i->v.outcome == TT_MISMATCH && *i->v.op && i->v.ratio > v->ratio)
+            v = &i->v;
+    return v->ratio >= TIMES * first->ratio && v != first
+        && !same_hint(v->hint, first->hint) ? v : NULL;
+}
+
 bool tt_report_passed(const tt_report *r)
 {
     return r && r->compared > 0 && !r->failed;
 }
 
+/* "chunk.0/x0 at [3, 1]: scaled by 2" */
+static void say_failure(char *out, size_t n, const tt_verdict *v)
+{
+    const bool nothing = v->outcome == TT_MISSING
+                         || v->outcome == TT_MISSHAPEN;
+    snprintf(out, n, "%s%s%s%s%s", v->path, nothing ? " is "
+             : *v->where ? " at " : "", nothing ? tt_outcome_name(v->outcome)
+             : v->where, *v->hint ? ": " : "", v->hint);
+}
+
 void report_headline(const tt_report *r, char *out, size_t n)
 {
-    const tt_verdict *v = r->failed;
-    char rest[64] = "";
+    const tt_verdict *v = r->failed, *most = tt_report_largest(r);
+    char rest[64] = "", times[96] = "", first[520], largest[520];
     if (r->count[TT_UNJUDGED])
         snprintf(rest, sizeof rest, "; %lld more were not judged",
                  (long long)r->count[TT_UNJUDGED]);
@@ -219,13 +250,18 @@ void report_headline(const tt_report *r, char *out, size_t n)
     else if (!v)
         snprintf(out, n, "PASS: %lld tensors%s%s", (long long)r->compared,
                  r->count[TT_TIE] ? ", ties in selections included" : "", rest);
-    else if (v->outcome == TT_MISSING || v->outcome == TT_MISSHAPEN)
-        snprintf(out, n, "FAIL: first wrong tensor: %s is %s%s%s", v->path,
-                 tt_outcome_name(v->outcome), *v->hint ? ": " : "", v->hint);
-    else
-        snprintf(out, n, "FAIL: first wrong tensor: %s%s%s%s%s", v->path,
-                 *v->where ? " at " : "", v->where, *v->hint ? ": " : "",
-                 v->hint);
+    if (!v) return;
+    say_failure(first, sizeof first, v);
+    if (!most) {
+        snprintf(out, n, "FAIL: first wrong tensor: %s", first);
+        return;
+    }
+    say_failure(largest, sizeof largest, most);
+    if (isfinite(most->ratio))
+        snprintf(times, sizeof times, ", %.3g times what is allowed (the first "
+                 "%.3g)", most->ratio, v->ratio);
+    snprintf(out, n, "FAIL: first wrong tensor: %s; the largest failure%s: %s",
+             first, times, largest);
 }
 
 /* ---- maps ---------------------------------------------------------------- */

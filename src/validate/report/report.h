@@ -55,6 +55,7 @@ struct tt_report {
     const tt_verdict *failed;      /* the first                               */
     int64_t count[OUTCOMES], compared;
     int64_t equal, equal_of;       /* tensors equal in every bit, of how many */
+    bool apart;                    /* no failure is that of another one       */
     int maps;
     struct watch *watch;           /* this is the process of a backend        */
     const char *only;              /* path of the verdict to keep; NULL: all  */
@@ -63,8 +64,8 @@ struct tt_report {
     const char *cases;             /* folder for failing calls; NULL: none    */
 };
 
-/* The hint of the first failure; what it was given stays. */
-void report_say_why(tt_report *r, const char *why);
+/* The hint of the failure at that path; what it was given stays. */
+void report_say_why(tt_report *r, const char *path, const char *why);
 /* Add a verdict whose map, in the report's arena or NULL, is made. */
 void report_put(tt_report *r, const tt_verdict *v, error_map *map);
 
@@ -81,7 +82,9 @@ typedef struct report_out {
 tt_status report_open(tt_ctx *ctx, report_out *o, const char *path);
 tt_status report_close(tt_ctx *ctx, report_out *o, const char *path);
 
-/* One sentence with the result, "FAIL: first wrong tensor ..." */
+/* One sentence with the result, "FAIL: first wrong tensor ...", into HEADLINE
+ * characters. */
+enum { HEADLINE = 1200 };
 void report_headline(const tt_report *r, char *out, size_t n);
 
 /* Parts of the HTML page with pictures (plots.c): curves of growth; the

@@ -101,7 +101,7 @@ tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
                          bool all)
 {
     report_out o;
-    char line[700];
+    char line[HEADLINE];
     TT_TRY(report_open(ctx, &o, path));
     report_headline(r, line, sizeof line);
     utf8_print(o.f, line);

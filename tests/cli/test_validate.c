@@ -253,6 +253,25 @@ static void test_explained(void)
            "explained: %s%s", said, text_of(at("out")));
 }
 
+/* A sinusoid of the time in float32 is named, and right where it is declared. */
+static void test_time32(void)
+{
+    char inputs[1100];
+    reference(inputs, "policy_sf_full/inputs.safetensors");
+    expect(run("generate -m %s -W 48 -H 32 --latents 3 --embeds %s --no-decode "
+               "--cache fifo --latents-out l32 --backend arith-f32+time32 "
+               "--dump theirs32 -q", model, inputs) == 0, "theirs: %s", said);
+    expect(run("validate --dump theirs32 -- generate -m %s -W 48 -H 32 "
+               "--latents 3 --embeds %s --cache fifo > out", model, inputs) == 1
+           && strstr(text_of(at("out")), "chunk.0/step.0/e at")
+           && strstr(text_of(at("out")), "the time sinusoid is computed in "
+                     "float32; if that is meant, declare --arith f32+time32"),
+           "named: %s%s", said, text_of(at("out")));
+    expect(run("validate --dump theirs32 --arith f32+time32 -- generate -m %s "
+               "-W 48 -H 32 --latents 3 --embeds %s --cache fifo > out", model,
+               inputs) == 0, "declared: %s%s", said, text_of(at("out")));
+}
+
 /* A report is the same, whoever makes it. */
 static void test_same_report(void)
 {
@@ -458,7 +477,7 @@ int main(int argc, char **argv)
         test_ends(), test_same_report(), test_again(),
         test_compare(),
         test_manifest(),
-        test_explained(),
+        test_explained(), test_time32(),
         end_hang();
     return program_end();
 }

@@ -447,7 +447,7 @@ static tt_report *sampled(double first, double second)
     return r;
 }
 
-/* The largest failure is named beside the first, with its mistake. */
+/* The largest failure is named with the first one, and its mistake. */
 static void test_sampler(void)
 {
     tt_report *r = sampled(0, 0);

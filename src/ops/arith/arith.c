@@ -76,7 +76,8 @@ static unsigned allowed_by(const char *words)
     while (*words) {
         const size_t n = 1 + strcspn(words + 1, "+");
         unsigned i = 0;
-        while (i < WORDS && (strlen(word[i]) != n || strncmp(words, word[i], n)))
+        while (i < WORDS && (strlen(word[i]) != n
+                             || strncmp(words, word[i], n)))
             i++;
         if (i == WORDS) return 0;
         allow |= 1u << i;

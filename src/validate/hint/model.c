@@ -192,7 +192,7 @@ static void other_waves(hint *h, tt_real *x, double right)
 
 /* Frequencies and angles in float32, in the ways that ports have them. What is
  * left then is another last place of a frequency, up to a third of the error:
- * that is not held to what the linear layers behind it may err. */
+ * that is not held to what the linear layers after it may err. */
 static void float_waves(hint *h, tt_real *x, double t)
 {
     const op_call *q = h->q;

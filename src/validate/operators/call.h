@@ -112,8 +112,9 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
 bool hint_allowed(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                   const double *got, tt_verdict *v, bool last);
 
-/* Does it cut to 16 bits what the declared arithmetic rounds, inputs or results?
- * Then v is a mismatch, however small its errors are, and v->hint says so. */
+/* Does it cut to 16 bits what the declared arithmetic rounds, its inputs or its
+ * results? Then v is a mismatch, however small its errors are, and v->hint says
+ * so. */
 bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                  const double *got, tt_verdict *v);
 

@@ -13,7 +13,7 @@
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null
  *   largest   that of the failure farthest out of its limits, where it is 10
- *             times as far as the first and stands for itself, or null
+ *             times as far as the first and judged for itself, or null
  *   verdicts  in order of execution:
  *     path, op, outcome, shape [..], where, hint
  *     bits                                 "equal", "differ", null: unknown

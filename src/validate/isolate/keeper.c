@@ -157,9 +157,12 @@ static tt_status start(keeper *k, tt_isolated_fn work, void *user)
  * become children of this one, elsewhere they are in a group with it. Ones that
  * were there before belong to the program that called us. */
 #ifdef __linux__
-static void adopt(bool yes)
+static int adopt(int yes)
 {
+    int before = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &before);
     prctl(PR_SET_CHILD_SUBREAPER, yes);
+    return before;
 }
 
 static family children(void)
@@ -185,7 +188,7 @@ static bool holds(const family *f, pid_t pid)
 /* The children of one that is ended come to us: until there are none. */
 static void end_family(const keeper *k)
 {
-    for (bool any = true; any;) {
+    for (bool any = k->before.n < FAMILY_MOST; any;) {
         const family f = children();
         any = false;
         for (int i = 0; i < f.n; i++) {
@@ -196,9 +199,9 @@ static void end_family(const keeper *k)
     }
 }
 #else
-static void adopt(bool yes)
+static int adopt(int yes)
 {
-    (void)yes;
+    return yes;
 }
 
 static family children(void)
@@ -478,9 +481,9 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
         k->w.prints = fileno(prints);
         k->before = children();
         r->apart = true;                 /* as in the child */
-        adopt(true);
+        const int adopts = adopt(1);
         keep(k, work, user);
-        adopt(false);
+        adopt(adopts);
         if (!ctx->status) say_prints(k);
     }
     if (prints) fclose(prints);

@@ -190,6 +190,8 @@ static char text[256];
     RUNS(tt_linear_gelu, c, NULL, NULL, 4, NULL, NULL)                         \
     RUNS(tt_linear_add, c, NULL, NULL)                                         \
     RUNS(tt_norm_modulate, c, NULL, NULL)                                      \
+    RUNS(tt_linears, c, NULL, 3)                                               \
+    RUNS(tt_mlp, c, NULL, NULL, NULL)                                          \
     RUNS(tt_col_mean, c, NULL, NULL, 4, 4)                                     \
     RUNS(tt_col_moment, c, NULL, NULL, NULL, 4, 4)                             \
     RUNS(tt_col_blend, c, NULL, 4, 4, NULL, NULL, NULL, 0.5)                   \

@@ -151,7 +151,7 @@ DEVICE void store(const cuda_mma_conv_args &a, float *mem, const sums (&acc)[N],
         UNROLL
         for (int r = 0; r < 16; r++)
             if (r < rows)
-                y[r * a.Cout + c] = add_rn(add_rn(mem[r * pitch + c], 0.0f), b);
+                y[r * a.Cout + c] = add_rn(mem[r * pitch + c], b);
     }
     __syncwarp();
 }

@@ -48,7 +48,9 @@ typedef struct tt_ctx {
     const struct tt_ops *ops;  /* operator table (backend.h)                  */
     const tt_device *device;   /* whose memory holds values; NULL: the host's */
     struct tt_team *team;      /* the ranks of a run (team.h); NULL: alone    */
-    int nthreads;              /* threads an operator may use, >= 1           */
+    int nthreads;              /* threads an operator may use, >= 1; in a
+                                  process forked from one that has made a
+                                  context it uses one                         */
     int matrix_unit;           /* 0 not asked yet, 1 trusted, -1 not used     */
     tt_arena scratch;
 

@@ -26,22 +26,32 @@ static inline bool tt_shares(const tt_ctx *ctx, int64_t work)
     return ctx->nthreads > 1 && work > TT_SMALL_WORK;
 }
 
+/* OpenMP's threads are not in a process that was forked from one that has used
+ * them: whoever calls for them there waits for ever. It works alone. */
+extern bool tt_forked;      /* threads.c */
+void threads_watch_forks(void); /* from here on it is known */
+static inline int tt_threads_now(const tt_ctx *ctx)
+{
+    return tt_forked ? 1 : ctx->nthreads;
+}
+
 #ifdef _OPENMP
 #include <omp.h>
 #define TT_PRAGMA(x) _Pragma(#x)
 /* Iterations that may be done side by side, whatever the compiler thinks. */
 #define TT_SIMD TT_PRAGMA(omp simd)
 #define TT_PARALLEL_FOR(ctx)                                                   \
-    TT_PRAGMA(omp parallel for schedule(static) num_threads((ctx)->nthreads))
+    TT_PRAGMA(omp parallel for schedule(static)                                \
+                  num_threads(tt_threads_now(ctx)))
 /* The same, but alone when waking the other threads would cost more than the
  * work: `work` counts elements (or multiply-adds / 32). */
 #define TT_PARALLEL_FOR_WORK(ctx, work)                                        \
     TT_PRAGMA(omp parallel for schedule(static)                                \
-                  num_threads((ctx)->nthreads) if((work) > TT_SMALL_WORK))
+                  num_threads(tt_threads_now(ctx)) if((work) > TT_SMALL_WORK))
 /* Iterations of unequal or large cost, handed out one by one. */
 #define TT_PARALLEL_FOR_DYNAMIC(ctx, work)                                     \
     TT_PRAGMA(omp parallel for schedule(dynamic, 1)                            \
-                  num_threads((ctx)->nthreads) if((work) > TT_SMALL_WORK))
+                  num_threads(tt_threads_now(ctx)) if((work) > TT_SMALL_WORK))
 /* Several loops that need no order among them, in one go:
  *     TT_PARALLEL_WORK(ctx, work)
  *     {
@@ -52,7 +62,7 @@ static inline bool tt_shares(const tt_ctx *ctx, int64_t work)
  *     }
  * A thread that finds no iteration of a loop takes some of the next one. */
 #define TT_PARALLEL_WORK(ctx, work)                                            \
-    TT_PRAGMA(omp parallel num_threads((ctx)->nthreads)                        \
+    TT_PRAGMA(omp parallel num_threads(tt_threads_now(ctx))                    \
                   if((work) > TT_SMALL_WORK))
 #define TT_SHARED TT_PRAGMA(omp for schedule(dynamic, 1) nowait)
 static inline int tt_thread_id(void)

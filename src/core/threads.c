@@ -7,7 +7,12 @@
  * a pool is due where that finds ratios that stay over 1.2. */
 #include "tether/threads.h"
 
+#include "core/parallel.h"
+
 #include <errno.h>
+#if defined _OPENMP && !defined _WIN32
+#include <pthread.h>
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +33,32 @@
  * that sleeps at once may wake up on the processor of the one that wakes it,
  * and wait for its turn there: a layer of 80 ms then took up to 130. */
 #define LOOKS "4000"
+
+/* ---- forks --------------------------------------------------------------- */
+
+bool tt_forked;
+
+#if defined _OPENMP && !defined _WIN32
+static void in_child(void)
+{
+    tt_forked = true;
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+void threads_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
+}
+#else
+void threads_watch_forks(void)
+{
+}
+#endif
 
 /* ---- how they wait ------------------------------------------------------- */
 

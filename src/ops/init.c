@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/fma.h"
+#include "core/parallel.h"
 #include "tether/backend.h"
 #include "tether/threads.h"
 
@@ -44,6 +45,7 @@ static tt_status check_arithmetic(tt_ctx *ctx)
 tt_status tt_ctx_init(tt_ctx *ctx)
 {
     memset(ctx, 0, sizeof *ctx);
+    threads_watch_forks();
     ctx->ops = tt_ops_default();
     ctx->nthreads = tt_cores_find("").threads;
     return check_arithmetic(ctx);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "core/parallel.h"
@@ -183,9 +184,31 @@ static void waiting_costs_nothing(void)
 #endif
 }
 
+/* OpenMP's threads are not in the child: it works without them. */
+static void fork_after_use(void)
+{
+    enum { N = 1000 };
+    int seen[N], sum = 0, status = 0;
+    ctx->nthreads = 2;
+    for (int turn = 0; turn < 2; turn++) {
+        const pid_t child = turn ? fork() : 0;
+        if (child) {
+            expect(waitpid(child, &status, 0) == child && WIFEXITED(status)
+                   && WEXITSTATUS(status) == 7, "a child: status %d", status);
+            return;
+        }
+        if (turn) alarm(20);
+        TT_PARALLEL_FOR(ctx)
+        for (int64_t i = 0; i < N; i++) seen[i] = 1;
+        for (int i = 0; i < N; i++) sum += seen[i];
+        if (turn) _exit(sum == 2 * N ? 7 : 8);
+    }
+}
+
 int main(void)
 {
     ctx = test_begin("core/threads");
+    fork_after_use();
     if (!folder_make()) return test_end();
     version_2();
     version_1();

@@ -11,8 +11,10 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import sys
 import tempfile
+import threading
 import zipfile
 
 import numpy as np
@@ -300,6 +302,44 @@ def test_program(folder):
              "a dump that is not there")
 
 
+def test_hosts(folder):
+    """What hosts of this file do: threads, forks, zeros in names."""
+    def new(**more):
+        return tether.Run(model=DEMO, prompt=PROMPT, size="16x16", latents=9,
+                          no_decode=True, **more)
+    with new() as run:
+        want = np.concatenate(list(run))
+    run, got, failed = new(), [], []
+
+    def take():
+        try:
+            got.extend(x.sum() for x in run)
+        except BaseException as e:          # shown by the check
+            failed.append(e)
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    run.close()
+    check(not failed and len(got) == 3 and np.isclose(sum(got), want.sum()),
+          f"one run in four threads: {got} {failed}")
+    sentence(lambda: next(run), "closed", "a run that is closed")
+    sentence(lambda: new(seed="1\0" "2"), "NUL", "a zero in a setting")
+    sentence(lambda: tether.Run(model=DEMO, prompt="a\0b"), "NUL",
+             "a zero in a prompt")
+    sentence(lambda: tether.load("a\0b"), "NUL", "a zero in a name")
+    x = np.random.default_rng(1).standard_normal(2000000, np.float32)
+    want = tether.silu(x)
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os._exit(7 if np.array_equal(tether.silu(x), want) else 8)
+    status = os.waitpid(child, 0)[1]
+    check(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 7,
+          f"a fork after use: {status}")
+
+
 def test_versions():
     check(tether.version().startswith(
         tether.tether("--version").stdout.split()[1]), "version")
@@ -333,6 +373,7 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     test_strides(tmp)
     test_run(tmp)
     test_program(tmp)
+    test_hosts(tmp)
     test_versions()
     test_members()
 print(f"python/tether: {counts[0]} passed, {counts[1]} failed")

@@ -42,6 +42,21 @@ class Error(Exception):
     """The library's or the program's sentence."""
 
 
+def _bytes(text):
+    """Text for C, where a zero would end it."""
+    data = text if isinstance(text, bytes) else text.encode() \
+        if isinstance(text, str) else os.fsencode(text)
+    if b"\0" in data:
+        raise Error(f"{text!r} holds a zero character (NUL), which no text or "
+                    "file name may hold")
+    return data
+
+
+def _path(path):
+    """A file name for C."""
+    return _bytes(os.fsencode(path))
+
+
 # ---- the structures of include/tether ------------------------------------------
 # Sizes are compared with those in the library (tt_abi) when it is loaded.
 
@@ -328,7 +343,7 @@ class Library:
         raise Error(f"arrays of {array.dtype} have no type in files")
 
     def arith(self, name):
-        found = self.c.tt_arith_find(name.encode())
+        found = self.c.tt_arith_find(_bytes(name))
         if not found:
             raise Error(f'no arithmetic is called "{name}"; there are '
                         + self.c.tt_arith_names().decode())
@@ -352,25 +367,27 @@ def version():
 
 
 class Context:
-    """A tt_ctx: one for a thread of control. `with Context() as ctx`."""
+    """A tt_ctx: one for a thread of control. `with Context() as ctx`. Calls of
+    several threads take turns."""
 
     def __init__(self, backend=None, cls="f32", threads=None):
         self.lib = library()
         self.c = self.lib.c
         self.ctx = Ctx()
+        self.lock = threading.RLock()   # C runs without Python's own
         self.thrown = None      # what a Python function raised inside
         self.kept = []          # what C points to
         self.see(self.lib.init(C.byref(self.ctx)))
         if threads:
             self.ctx.nthreads = threads
         if backend:
-            self.call("ops_use", backend.encode())
+            self.call("ops_use", _bytes(backend))
         if cls != "f32":
             self._use_class(cls)
 
     def _use_class(self, cls):
         number = INT()
-        if not self.c.tt_class_find(C.byref(number), cls.encode()):
+        if not self.c.tt_class_find(C.byref(number), _bytes(cls)):
             raise Error(f'no class is called "{cls}"; there are '
                         + self.c.tt_class_names().decode())
         self.ctx.ops = self.c.tt_ops_class(self.ctx.ops, number)
@@ -396,8 +413,9 @@ class Context:
             raise Error(message or f"status {status}")
 
     def call(self, name, *args):
-        status = getattr(self.c, "tt_" + name)(C.byref(self.ctx), *args)
-        self.see(status if isinstance(status, int) else None)
+        with self.lock:
+            status = getattr(self.c, "tt_" + name)(C.byref(self.ctx), *args)
+            self.see(status if isinstance(status, int) else None)
 
     def operator(self, table, op, call):
         f = OPERATOR(getattr(table, op))
@@ -842,7 +860,7 @@ def _called(ctx, op, f):
 @contextlib.contextmanager
 def _report(ctx, title, arith):
     r = PTR()
-    ctx.call("report_new", C.byref(r), title.encode(), arith)
+    ctx.call("report_new", C.byref(r), _bytes(title), arith)
     try:
         yield r
     finally:
@@ -870,7 +888,7 @@ def check(functions, arith="f32", seed=1, rounds=8):
             for op in functions:
                 table = _table(ctx, functions)
                 ctx.call("opcheck", r, C.byref(table), C.byref(OpcheckOptions(
-                    declared, seed, rounds, op.encode())))
+                    declared, seed, rounds, _bytes(op))))
             return _said(ctx, r)
 
 
@@ -906,7 +924,7 @@ def load(path, names="*"):
     lacks (bf16, 8-bit, quantised) become float32, with scales."""
     with Context() as ctx:
         f, found = PTR(), {}
-        ctx.call("file_open", C.byref(f), os.fsencode(path))
+        ctx.call("file_open", C.byref(f), _path(path))
         try:
             for i in range(ctx.c.tt_file_count(f)):
                 e = _Entry.from_address(ctx.c.tt_file_entry(f, i))
@@ -926,7 +944,7 @@ def weights(path, kind="transformer"):
     tether reads."""
     with Context() as ctx:
         w, found = PTR(), {}
-        ctx.call("weights_open", C.byref(w), os.fsencode(path), MODELS[kind],
+        ctx.call("weights_open", C.byref(w), _path(path), MODELS[kind],
                  None)
         try:
             for i in range(ctx.c.tt_weights_count(w)):
@@ -945,14 +963,14 @@ def save(path, arrays, **metadata):
     with Context() as ctx:
         w = PTR()
         ctx.ctx.overwrite = True
-        ctx.call("st_create", C.byref(w), os.fsencode(path))
+        ctx.call("st_create", C.byref(w), _path(path))
         try:
             for key, value in metadata.items():
-                ctx.see(ctx.c.tt_st_meta(w, key.encode(), str(value).encode()))
+                ctx.see(ctx.c.tt_st_meta(w, _bytes(key), _bytes(str(value))))
             for name, x in arrays.items():
                 x = np.asarray(x, order="C")
                 dim = (I64 * max(x.ndim, 1))(*x.shape)
-                ctx.see(ctx.c.tt_st_add(w, name.encode(), ctx.lib.dtype_of(x),
+                ctx.see(ctx.c.tt_st_add(w, _bytes(name), ctx.lib.dtype_of(x),
                                         x.ndim, C.addressof(dim),
                                         x.ctypes.data))
         except BaseException:
@@ -965,6 +983,7 @@ def save(path, arrays, **metadata):
 
 class Run:
     """A rollout: settings are the options of `tether generate`, with _ for -.
+    Threads that share one get its chunks in turn.
 
     record  None, a pattern of names ("chunk.*/x0"), or a function of (name,
             array): keep, or show, what `--dump` writes; see .tensors
@@ -1058,7 +1077,7 @@ class Run:
                 text = {True: "yes", False: "no"}.get(value, str(value)) \
                     if isinstance(value, bool) else str(value)
                 self.ctx.call("settings_set", C.byref(settings),
-                              name.replace("_", "-").encode(), text.encode())
+                              _bytes(name.replace("_", "-")), _bytes(text))
             self.ctx.call("run_open", C.byref(run), C.byref(settings), None)
         finally:
             self.c.tt_settings_free(C.byref(settings))
@@ -1068,22 +1087,38 @@ class Run:
     def setting(self, name):
         """What became of a setting, as text; None: not set."""
         buf = C.create_string_buffer(512)
-        text = self.c.tt_settings_get(self.c.tt_run_settings(self.run),
-                                      name.replace("_", "-").encode(), buf,
-                                      len(buf))
+        with self.ctx.lock:
+            self._check_open()
+            text = self.c.tt_settings_get(self.c.tt_run_settings(self.run),
+                                          _bytes(name.replace("_", "-")), buf,
+                                          len(buf))
         return None if text is None else text.decode()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self._open.close()
+        self.close()
+
+    def close(self):
+        with self.ctx.lock:
+            self.run = None
+            self._open.close()
+
+    def _check_open(self):
+        if self.run is None:
+            raise Error("the run is closed")
 
     def __iter__(self):
         return self
 
     def __next__(self):
         """The next chunk's latents [frames, C, h, w]."""
+        with self.ctx.lock:
+            self._check_open()
+            return self._next()
+
+    def _next(self):
         x0, frames = PTR(), I64()
         status = self.c.tt_run_next(C.byref(self.ctx.ctx), self.run,
                                     C.byref(x0), C.byref(frames))
@@ -1099,7 +1134,9 @@ class Run:
         """How the Python operators did so far."""
         if self._r is None:
             raise Error("the run was made without functions to be judged")
-        return _said(self.ctx, self._r)
+        with self.ctx.lock:
+            self._check_open()
+            return _said(self.ctx, self._r)
 
 
 class _Schedule(C.Structure):

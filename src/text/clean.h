@@ -28,6 +28,10 @@ void clean_put(clean_text *t, uint32_t cp);
 void clean_fix_text(tt_ctx *ctx, clean_text *out, const clean_text *in);
 /* out = in with `&name;` and `&#n;` decoded as ftfy does. */
 void clean_entities(clean_text *out, const clean_text *in);
+/* Does t end with a reference of ftfy's, that of its last ';'? Then its length
+ * and the n code points that it stands for. */
+bool clean_last_reference(const clean_text *t, int64_t *length, int *n,
+                          uint32_t cp[3]);
 /* out = html.unescape(in). */
 void clean_unescape(clean_text *out, const clean_text *in);
 /* out = NFC(in); scratch comes from ctx. */

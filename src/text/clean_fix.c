@@ -4,7 +4,11 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The text is cut behind each line feed; every segment goes through the list
- * of fixes below until a whole round changes nothing.
+ * of fixes below until a whole round changes nothing. A reference may stand for
+ * a part of another one ("&amp;amp;lt;"), so there may be as many rounds as
+ * there are references. No two of them share a character, and a decoded one
+ * takes none from another: the order of decoding does not matter. From the
+ * second round on all are decoded in one pass, and the time is linear.
  * Differs from Source: `fix_encoding` (repair of wrongly decoded text) is left
  * out; surrogates cannot occur in valid UTF-8.
  * Next    clean_html.c */
@@ -69,19 +73,21 @@ static uint32_t uncurl_quote(uint32_t c)
 }
 
 /* Fixes that look at one code point: C1 controls, ligatures, width, quotes. */
+static void put_fixed(clean_text *out, uint32_t c)
+{
+    const int64_t first = out->n;
+    c = fix_c1(c);
+    const uint32_t *l = ligature(c);
+    /* U+0000 is removed later; keep it as an ordinary value here. */
+    if (!l) put_width(out, c);
+    for (; l && *l; l++) put_width(out, *l);
+    for (int64_t i = first; i < out->n; i++)
+        out->v[i] = uncurl_quote(out->v[i]);
+}
+
 static void fix_characters(clean_text *out, const clean_text *in)
 {
-    for (int64_t i = 0; i < in->n; i++) {
-        uint32_t one[2] = {fix_c1(in->v[i]), 0};
-        const uint32_t *l = ligature(one[0]);
-        /* U+0000 is removed later; keep it as an ordinary value here. */
-        if (!l) {
-            put_width(out, one[0]);
-            continue;
-        }
-        for (; *l; l++) put_width(out, *l);
-    }
-    for (int64_t i = 0; i < out->n; i++) out->v[i] = uncurl_quote(out->v[i]);
+    for (int64_t i = 0; i < in->n; i++) put_fixed(out, in->v[i]);
 }
 
 /* CR LF, CR, U+2028, U+2029, U+0085 -> LF. */
@@ -136,12 +142,47 @@ static void remove_controls(clean_text *out, const clean_text *in)
         if (!is_removed(in->v[i])) clean_put(out, in->v[i]);
 }
 
+/* ASCII that normalisation makes of other characters: part of a reference. */
+static uint32_t to_ascii(uint32_t c)
+{
+    return c == 0x37e ? ';' : c == 0x212a ? 'K' : c;
+}
+
+/* What a reference stands for, as a whole round would leave it. */
+static void put_decoded(clean_text *out, const uint32_t *cp, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int64_t first = out->n;
+        put_fixed(out, to_ascii(cp[i]));
+        if (out->n == first + 1 && is_removed(out->v[first])) out->n = first;
+    }
+}
+
+/* References, those too that only appear when others are decoded. */
+static void decode_all(clean_text *out, const clean_text *in)
+{
+    for (int64_t i = 0; i < in->n; i++) {
+        int64_t length;
+        int n;
+        uint32_t cp[3];
+        clean_put(out, in->v[i]);
+        while (out->n && out->v[out->n - 1] == ';'
+               && clean_last_reference(out, &length, &n, cp)) {
+            out->n -= length;
+            if (!n) break;
+            put_decoded(out, cp, n);
+        }
+    }
+}
+
 /* One round: t -> t, through the equally large array u. */
-static void fix_round(tt_ctx *ctx, clean_text *t, clean_text *u, bool entities)
+static void fix_round(tt_ctx *ctx, clean_text *t, clean_text *u, bool entities,
+                      bool first)
 {
     u->n = 0;
-    if (entities) clean_entities(u, t);
-    else copy(u, t);
+    if (!entities) copy(u, t);
+    else if (first) clean_entities(u, t);
+    else decode_all(u, t);
     t->n = 0;
     fix_characters(t, u);
     u->n = 0;
@@ -170,10 +211,10 @@ static void fix_segment(tt_ctx *ctx, clean_text *out, const uint32_t *v,
     if (ctx->status) return;
     for (int64_t i = 0; i < n; i++) clean_put(&t[0], v[i]);
     bool changed = true;
-    while (changed && !tt_check_interrupt(ctx)) {
+    for (int round = 0; changed && !tt_check_interrupt(ctx); round++) {
         t[1].n = 0;
         copy(&t[1], &t[0]);
-        fix_round(ctx, &t[0], &t[2], entities);
+        fix_round(ctx, &t[0], &t[2], entities, round == 0);
         if (ctx->status) return;
         changed = t[0].n != t[1].n
                   || memcmp(t[0].v, t[1].v,

@@ -186,6 +186,23 @@ void clean_entities(clean_text *out, const clean_text *in)
     replace(out, in, ftfy_reference);
 }
 
+bool clean_last_reference(const clean_text *t, int64_t *length, int *n,
+                          uint32_t cp[3])
+{
+    enum { LONGEST = FTFY_MAX + 3 }; /* "&#" and ";" */
+    const int64_t end = t->n;
+    for (int64_t i = end - 2; i >= 0 && end - i <= LONGEST; i--) {
+        if (t->v[i] != '&') continue;
+        const reference r = ftfy_reference(t->v + i, end - i);
+        if (r.length != end - i) return false;
+        *length = r.length;
+        *n = r.n;
+        memcpy(cp, r.cp, sizeof r.cp);
+        return true;
+    }
+    return false;
+}
+
 void clean_unescape(clean_text *out, const clean_text *in)
 {
     replace(out, in, html_reference);

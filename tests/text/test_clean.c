@@ -9,7 +9,14 @@
  *                malformed text is refused. */
 #include "tests/text/tsv.h"
 
+#include <time.h>
+
 #include "tether/text.h"
+
+static double test_cpu(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
 
 /* Not in the vectors: corners of the two entity readers, from Python. */
 static void check_corners(tt_ctx *ctx)
@@ -39,9 +46,39 @@ static void check_corners(tt_ctx *ctx)
     }
 }
 
+/* References inside references: `head`, then n times `part`. What a program
+ * that begins anew with each gives in hours is there at once. */
+static void check_nested(tt_ctx *ctx, const char *head, const char *part,
+                         const char *tail, const char *want)
+{
+    enum { MOST = 100000, SECONDS = 20 };
+    static char text[MOST + 100];
+    size_t at = strlen(head), m = strlen(part), n;
+    char *out;
+    memcpy(text, head, at);
+    for (; at + m <= MOST; at += m) memcpy(text + at, part, m);
+    memcpy(text + at, tail, strlen(tail) + 1);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const double begin = test_cpu();
+    if (expect_ok(tt_text_clean(ctx, &ctx->scratch, &out, &n, text,
+                                strlen(text)), part))
+        expect(!strcmp(out, want), "%s%s... gives '%.40s', not '%s'", head,
+               part, out, want);
+    expect(test_cpu() - begin < SECONDS, "%s%s...: %.1f s of CPU", head, part,
+           test_cpu() - begin);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
 int main(void)
 {
     tt_ctx *ctx = test_begin("text/clean");
+    check_nested(ctx, "&", "amp;", "", "&");
+    check_nested(ctx, "&", "#38;", "lt;b", "<b");
+    check_nested(ctx, "&", "#x26;", "quot;", "\"");
+    check_nested(ctx, "&", "AMP;", "eacute;", "\xc3\xa9");
+    check_nested(ctx, "&", "#xFF06;", "gt;", ">");       /* full-width & */
+    check_nested(ctx, "x&", "amp;#38;", " y", "x& y");
+    check_nested(ctx, "\xef\xbc\x86", "amp;", "amp;", "&");
     tsv t;
     int skipped = 0;
     if (!tsv_open(&t, ref_path("t5_tokenizer/clean.tsv"))) return test_end();

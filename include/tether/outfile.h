@@ -24,6 +24,7 @@ typedef struct tt_out {
     char *final;     /* where it ends: links resolved                         */
     char *temporary; /* where it is now; NULL: written directly               */
     bool is_new;     /* nothing had the final name at the start               */
+    int held;        /* 1 + a descriptor that locks `temporary`; 0: none      */
     tt_arena mem;    /* owns the names                                        */
 } tt_out;
 

@@ -61,32 +61,20 @@ static unsigned number_of(const char *name)
     return h;
 }
 
-/* The limit of a name is 255 bytes: a long one is cut. `id`: "", or what makes
- * it this process's. */
-static void name_temporary(char *out, size_t n, const char *final,
-                           const char *id)
+/* ".NAME.part", or with k > 0 ".NAME.k.part". The limit of a name is 255 bytes:
+ * a long one is cut. */
+static void name_temporary(char *out, size_t n, const void *final, int k)
 {
     enum { LONGEST = 200 };
+    char id[32] = "";
     const size_t dir = directory_length(final);
-    const char *base = final + dir;
+    const char *path = final, *base = path + dir;
+    if (k) snprintf(id, sizeof id, ".%d", k);
     if (strlen(base) <= LONGEST)
-        snprintf(out, n, "%.*s.%s%s.part", (int)dir, final, base, id);
+        snprintf(out, n, "%.*s.%s%s.part", (int)dir, path, base, id);
     else
-        snprintf(out, n, "%.*s.%.*s~%08x%s.part", (int)dir, final,
+        snprintf(out, n, "%.*s.%.*s~%08x%s.part", (int)dir, path,
                  LONGEST - 9, base, number_of(base), id);
-}
-
-/* One name for all processes, so that what a killed one left goes; another one
- * where a living one has it, or where nobody will hold its lock. */
-static int open_temporary(tt_out *o, bool held)
-{
-    char id[32];
-    const size_t n = strlen(o->final) + 32;
-    const int fd = held ? place_take(o->temporary) : -1;
-    if (fd >= 0 || (held && errno != EWOULDBLOCK)) return fd;
-    snprintf(id, sizeof id, ".%ld", (long)getpid());
-    name_temporary(o->temporary, n, o->final, id);
-    return place_create(o->temporary);
 }
 
 /* Fill the names. `temporary` stays NULL for a target written directly. */
@@ -118,7 +106,7 @@ static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
     size_t n = strlen(o->final) + 32;
     o->temporary = tt_alloc(ctx, &o->mem, (int64_t)n, 1, "file name");
     if (!o->temporary) goto fail;
-    name_temporary(o->temporary, n, o->final, "");
+    name_temporary(o->temporary, n, o->final, 0);
     o->is_new = place_is_new(ctx, o->final);
     return TT_OK;
 fail:
@@ -148,8 +136,18 @@ static int open_direct(tt_ctx *ctx, const char *path)
     return fd;
 }
 
+static int open_temporary(tt_out *o)
+{
+    const place_names of = {name_temporary, o->final, NULL};
+    const int fd = place_take(o->temporary, strlen(o->final) + 32, &of);
+    /* keeps the lock of the name until that is gone */
+    const int held = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    o->held = held + 1;
+    return fd;
+}
+
 static tt_status open_as(tt_ctx *ctx, tt_out *o, const char *path,
-                         const char *meanwhile, bool held)
+                         const char *meanwhile)
 {
     memset(o, 0, sizeof *o);
     if (ctx->status) return ctx->status;
@@ -163,7 +161,7 @@ static tt_status open_as(tt_ctx *ctx, tt_out *o, const char *path,
     }
     const int fd = !o->temporary ? open_direct(ctx, o->final)
                  : meanwhile ? place_create(o->temporary)
-                 : open_temporary(o, held);
+                 : open_temporary(o);
     o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!o->file) {
         open_failed(ctx, path, errno);
@@ -176,19 +174,19 @@ static tt_status open_as(tt_ctx *ctx, tt_out *o, const char *path,
 
 tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
 {
-    return open_as(ctx, o, path, NULL, true);
+    return open_as(ctx, o, path, NULL);
 }
 
 tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
                      const char *meanwhile)
 {
-    return open_as(ctx, o, path, meanwhile, false); /* ffmpeg's, maybe */
+    return open_as(ctx, o, path, meanwhile);
 }
 
 tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path)
 {
     /* says early when it cannot work */
-    TT_TRY(open_as(ctx, o, path, NULL, false));
+    TT_TRY(open_as(ctx, o, path, NULL));
     fclose(o->file);
     o->file = NULL;
     return TT_OK;
@@ -262,8 +260,6 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     }
     int bad = flush_to_disk(o);
     int error = errno;
-    /* keeps the lock of the temporary name until it is gone */
-    const int held = o->file && o->temporary ? dup(fileno(o->file)) : -1;
     if (o->file && fclose(o->file) && !bad) {
         bad = 1;
         error = errno;
@@ -280,7 +276,6 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     else
         o->temporary = NULL;
     tt_out_abort(o);
-    if (held >= 0) close(held);
     return ctx->status;
 }
 
@@ -288,6 +283,7 @@ void tt_out_abort(tt_out *o)
 {
     if (o->temporary) unlink(o->temporary); /* while its lock is held */
     if (o->file) fclose(o->file);
+    if (o->held) close(o->held - 1);
     tt_arena mem = o->mem;
     tt_arena_free(&mem);
     memset(o, 0, sizeof *o);

@@ -33,36 +33,67 @@ static bool take_lock(int fd)
     return !flock(fd, LOCK_EX | LOCK_NB);
 }
 
-/* What a killed process has left under the name goes, and a link that somebody
- * planted; false: a living one may be writing it. Between open and lock the
- * name may have become another process's: it then stays, and is tried again. */
-static bool remove_left(const char *path)
+/* What a killed process has left under the name goes (and what it called so,
+ * with `tail` behind), and a link that was planted; false: a living one may be
+ * writing it. Between open and lock the name may have become another process's:
+ * it then stays, and is tried again. */
+static bool remove_left(const char *path, const char *tail)
 {
+    char more[4400];
     const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return errno == ENOENT || (errno == ELOOP && !unlink(path));
-    const bool locked = take_lock(fd);
-    const bool gone = locked && (!still_called(fd, path) || !unlink(path));
+    const bool locked = take_lock(fd), ours = locked && still_called(fd, path);
+    if (ours && tail) {
+        snprintf(more, sizeof more, "%s%s", path, tail);
+        unlink(more);
+    }
+    const bool gone = locked && (!ours || !unlink(path));
     close(fd);
     return gone;
 }
 
-int place_take(const char *path)
+/* One name. -1 and EWOULDBLOCK: a living process has it; ENOLCK: there are no
+ * locks here. */
+static int take(const char *path, const char *tail)
 {
     enum { TRIES = 5 };
     for (int i = 0; i < TRIES; i++) {
         const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) return -1;
-        if (fd < 0 && !remove_left(path)) break;
+        if (fd < 0 && !remove_left(path, tail)) break;
         if (fd < 0) continue;
         const bool locked = take_lock(fd);
         const bool other = !locked && errno == EWOULDBLOCK; /* removes it */
         if (locked && still_called(fd, path)) return fd;
-        if (!locked && !other) unlink(path); /* no locks here */
+        if (!locked && !other) unlink(path);
         close(fd);
-        if (!locked && !other) break;
+        if (locked || other) continue;
+        errno = ENOLCK;
+        return -1;
     }
     errno = EWOULDBLOCK;
     return -1;
+}
+
+int place_take(char *path, size_t n, const place_names *of)
+{
+    int fd = -1, k = 0;
+    for (; k < PLACE_NAMES; k++) {
+        of->name(path, n, of->user, k);
+        fd = take(path, of->tail);
+        if (fd >= 0 || errno != EWOULDBLOCK) break;
+    }
+    if (fd < 0 && errno != EWOULDBLOCK && errno != ENOLCK) return -1;
+    if (fd < 0) {
+        of->name(path, n, of->user, (int)getpid());
+        return place_create(path);
+    }
+    for (int i = 0; i < PLACE_NAMES; i++) {
+        of->name(path, n, of->user, i);
+        if (i != k) remove_left(path, of->tail);
+    }
+    of->name(path, n, of->user, k);
+    return fd;
 }
 
 bool place_is_new(const tt_ctx *ctx, const char *path)

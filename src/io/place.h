@@ -12,14 +12,23 @@
  * followed. The descriptor, or -1 and errno. */
 int place_create(const char *path);
 
-/* The same for a name that several processes may want at a time: it is locked
- * until the descriptor is closed, so that what a killed one left is known. -1
- * and EWOULDBLOCK: a living one has it, or the file system has no locks. */
-int place_take(const char *path);
+/* Names for a file in the making, of which each process takes one. */
+typedef struct place_names {
+    void (*name)(char *path, size_t n, const void *user, int k);
+    const void *user;
+    const char *tail;  /* a process may make one more, with this behind; NULL */
+} place_names;
+enum { PLACE_NAMES = 16 };
 
-/* tt_out_open with a name of the caller's until it is complete (NULL: one that
- * is this process's alone), on the same file system. The file may be closed and
- * written by another program. */
+/* place_create of the first name that no living process has, k from 0 on; it is
+ * locked until the descriptor is closed, and so are those of others: what is
+ * not locked under the other names was left by killed processes, and goes.
+ * Where there are no locks, or all names are taken, k is our number. */
+int place_take(char *path, size_t n, const place_names *of);
+
+/* tt_out_open with a name of the caller's until it is complete (NULL: our own),
+ * on the same file system. The file may be closed and written by another
+ * program. */
 tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
                      const char *meanwhile);
 

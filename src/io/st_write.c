@@ -7,9 +7,9 @@
  *         (tt_st_reserve); when there is none or too little, it writes
  *         "<path>.part-0h" = header + data. Either is flushed to the disk and
  *         renamed to <path>. A lock tells a living writer from a killed one,
- *         whose files go with the next; beside a living one, and where nobody
- *         holds locks, it is "<path>.part-<pid>" and "...h". "<path>.part" may
- *         be half of somebody's download.
+ *         whose files go with the next; beside a living one it is
+ *         "<path>.part-1" and so on, and where there are no locks
+ *         "<path>.part-<pid>". "<path>.part" may be half of a download.
  * Holds   tensors lie in the order of tt_st_add without gaps; the header is
  *         padded with spaces so that the data starts at a multiple of 8. */
 #include <errno.h>
@@ -115,20 +115,19 @@ static tt_status put_values(tt_st_writer *w, const void *data, size_t n,
     return TT_OK;
 }
 
+static void name_part(char *path, size_t n, const void *final, int k)
+{
+    snprintf(path, n, "%s.part-%d", (const char *)final, k);
+}
+
 /* A fresh file for the data, for reading as well, and the name of one for
  * header and data: under the lock of the first, whoever left one was killed. */
 static tt_status create(tt_st_writer *w, size_t n)
 {
-    snprintf(w->data_path, n, "%s.part-0", w->final);
-    w->fd = place_take(w->data_path);
-    const bool held = w->fd >= 0;
-    if (!held && errno == EWOULDBLOCK) {
-        snprintf(w->data_path, n, "%s.part-%ld", w->final, (long)getpid());
-        w->fd = place_create(w->data_path);
-    }
+    const place_names of = {name_part, w->final, "h"};
+    w->fd = place_take(w->data_path, n, &of);
     if (w->fd < 0) return cannot(w, "create a file in its folder");
     snprintf(w->full_path, n, "%sh", w->data_path);
-    if (held) unlink(w->full_path);
     return TT_OK;
 }
 

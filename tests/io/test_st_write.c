@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tether/outfile.h"
 #include "tests/folder.h"
 
 static tt_ctx *ctx;
@@ -165,6 +166,9 @@ static void left_files(void)
     tt_st_writer *w[2];
     leave("k.part-0");
     leave("k.part-0h");
+    leave("k.part-1");     /* it wrote beside another one */
+    leave("k.part-1h");
+    leave("k.part-15");
     leave("k.part");
     for (int i = 0; i < 2; i++) {
         expect_ok(tt_st_create(ctx, &w[i], at("k")), "create");
@@ -181,6 +185,27 @@ static void left_files(void)
     tt_file_close(r);
     unlink(at("k"));
     expect(!unlink(at("k.part")), "half of somebody's download stays");
+    expect(files_in_dir() == 0, "nothing is left: %d", files_in_dir());
+}
+
+/* The same of other files, also of those that another program writes. */
+static void left_outputs(void)
+{
+    tt_out o, other;
+    leave(".v.mp4.part");
+    leave(".v.mp4.1.part");
+    leave(".v.mp4.9.part");
+    expect_ok(tt_out_reserve(ctx, &o, at("v.mp4")), "reserve");
+    expect(size_of(at(".v.mp4.part")) == 0, "ours");
+    expect(access(at(".v.mp4.1.part"), F_OK)
+           && access(at(".v.mp4.9.part"), F_OK), "left by others");
+    expect_ok(tt_out_open(ctx, &other, at("v.mp4")), "a second one");
+    expect(!access(at(".v.mp4.part"), F_OK)
+           && !access(at(".v.mp4.1.part"), F_OK), "two living ones");
+    tt_out_abort(&other);
+    expect(access(at(".v.mp4.1.part"), F_OK), "one of them is left");
+    expect_ok(tt_out_finish(ctx, &o), "finish");
+    expect(access(at(".v.mp4.part"), F_OK) && !unlink(at("v.mp4")), "done");
     expect(files_in_dir() == 0, "nothing is left: %d", files_in_dir());
 }
 
@@ -346,6 +371,7 @@ int main(void)
     growth();
     failures();
     left_files();
+    left_outputs();
     other_files();
     disk_full();
     digests();

@@ -41,47 +41,23 @@ static bool has_bytes(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size > 0;
 }
 
-/* Is `path` there, and not older than the latents it is made from? An older
- * one shows the shorter video that these latents went on from. */
-static bool shows(const char *path, const char *latents)
+/* Were these made as this run would: from as many latents of its own, in the
+ * class that is asked for? The list of files tells; that of a shorter video is
+ * not the one of these latents. Of numbered pictures the last one tells. */
+static bool all_made(session *s, int64_t i, const tt_run_files *v)
 {
-    return has_bytes(path) && outputs_since(path, latents);
-}
-
-/* Of numbered pictures the first and the last; the first one may have been
- * there before the latents were complete. */
-static bool video_is_there(const session *s, const tt_run_files *v)
-{
-    char name[4096];
-    const char *path = v->output;
-    if (!path || shows(path, v->latents)) return true;
-    return tt_pattern_name(name, sizeof name, path, 0) && has_bytes(name)
-        && tt_pattern_name(name, sizeof name, path, tt_run_frames(s->run) - 1)
-        && shows(name, v->latents);
-}
-
-/* Did the VAE make them in the class that is asked for? */
-static bool in_class(session *s, const ledger *l, const char *path)
-{
-    const char *ours = session_way(s);
-    bool others = false;
-    for (int c = 0; c < TT_CLASS_COUNT && !ours; c++)
-        others = others || ledger_made(l, path, tt_class_saved((tt_class)c));
-    return ours ? ledger_made(l, path, ours) : !others;
-}
-
-static bool all_in_class(session *s, int64_t i, const tt_run_files *v)
-{
-    char name[4096];
+    char last[4096];
     ledger list;
-    const bool several = v->output && tt_pattern_name(
-        name, sizeof name, v->output, tt_run_frames(s->run) - 1);
-    const char *const frames[] = {several ? name : v->output, v->sheet,
-                                  v->animation};
-    bool all = !session_open_files(s, i, v, true, &list);
-    for (size_t k = 0; all && k < sizeof frames / sizeof *frames; k++)
-        all = !frames[k] || in_class(s, &list, frames[k]);
-    ledger_close(&list);
+    const bool several = v->output && !has_bytes(v->output)
+        && tt_pattern_name(last, sizeof last, v->output,
+                           tt_run_frames(s->run) - 1);
+    const char *const file[] = {several ? last : v->output, v->sheet,
+                                v->animation, v->record};
+    const char *way = session_way(s);
+    bool all = way && !session_open_files(s, i, v, true, &list);
+    for (size_t k = 0; all && k < sizeof file / sizeof *file; k++)
+        all = !file[k] || ledger_made(&list, file[k], way);
+    if (way) ledger_close(&list);
     return all;
 }
 
@@ -103,19 +79,21 @@ static bool all_latents(session *s, const char *path)
 
 static bool is_complete(session *s, int64_t i, const tt_run_files *v)
 {
+    char first[4096];
     const char *run = names_in(s->ctx, &s->mem, v->analyze, "run.json");
-    const char *const late[] = {v->sheet, v->animation, v->record};
-    const char *const file[] = {v->dump, v->trace, run};
+    const bool several = v->output && !has_bytes(v->output)
+                      && tt_pattern_name(first, sizeof first, v->output, 0);
+    const char *const file[] = {several ? first : v->output, v->sheet,
+                                v->animation, v->record, v->dump, v->trace,
+                                run};
     const decode_outputs o = session_outputs(s, v);
     const char *frames = decode_frames_name(s->ctx, &s->mem, &o, v->latents);
-    if (!v->latents || s->ctx->status || (frames && has_bytes(frames))
-        || !video_is_there(s, v)) return false;
-    for (size_t k = 0; k < sizeof late / sizeof *late; k++)
-        if (late[k] && !shows(late[k], v->latents)) return false;
+    if (!v->latents || s->ctx->status || (frames && has_bytes(frames)))
+        return false;
     for (size_t k = 0; k < sizeof file / sizeof *file; k++)
         if (file[k] && !has_bytes(file[k])) return false;
     return tt_run_made(s->ctx, s->run, i, v->latents)
-        && all_latents(s, v->latents) && all_in_class(s, i, v);
+        && all_latents(s, v->latents) && all_made(s, i, v);
 }
 
 bool session_is_complete(session *s, int64_t i, const tt_run_files *v)

@@ -197,12 +197,20 @@ tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
     return ledger_open(s->ctx, l, list, run);
 }
 
-const char *session_way(const session *s)
+const char *session_way(session *s)
 {
+    enum { ROOM = 96 };
     tt_ctx none = {.status = TT_OK}; /* the rules have looked at it */
     tt_class cls;
+    const tt_rollout_options *o = tt_run_rollout(s->run);
+    char *way = tt_alloc(s->ctx, &s->mem, ROOM, 1, "a word");
     tt_model_vae_class(&none, &cls, &s->settings->model);
-    return cls == TT_CLASS_F32 ? NULL : tt_class_saved(cls);
+    if (way)
+        snprintf(way, ROOM, "%s, %lld latents, %lld times",
+                 tt_class_saved(cls), (long long)(o->initial_frames
+                                                  + o->latents),
+                 (long long)o->rollouts);
+    return way;
 }
 
 /* What differs, as far as it is known. */

@@ -67,9 +67,9 @@ decode_outputs session_outputs(session *s, const tt_run_files *v);
 tt_status session_check_names(session *s, const tt_run_files *v);
 /* These names are this run's alone from here on, until the video is done. */
 tt_status session_claim(session *s, int64_t i, const tt_run_files *v);
-/* The class of the VAE, as the list of files has it; NULL: f32, of which no
- * list tells. */
-const char *session_way(const session *s);
+/* How the files of a video are made that show its latents, as the list of files
+ * has it: in a class of the VAE, from so many latents. NULL: memory. */
+const char *session_way(session *s);
 /* The list of the files that video i has made; before the text is encoded, of
  * those that any run has made beside these latents. */
 tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,

@@ -13,49 +13,52 @@
 
 #include "tether/io.h"
 
-#ifdef __APPLE__
-#define st_mtim st_mtimespec
-#endif
-
-/* HASH_MAX  bytes of a file that are read again, ten seconds' work */
+/* HASH_MAX  bytes of a file that are read again, ten seconds' work; of a larger
+ *           one as many, in pieces */
 #define HASH_MAX ((off_t)1 << 30)
+#define PIECE ((off_t)1 << 20)
 enum { HEX = 64, RUN = 16, FACTS = LEDGER_LINE - RUN - 2 };
-static const char head[] = "tether-files 1\n";
+static const char head[] = "tether-files 2\n";
 enum { HEAD = sizeof head - 1 };
 
 /* ---- a file -------------------------------------------------------------- */
 
-static void hash(char hex[HEX + 1], const char *path)
+/* Bytes [at, at + n). */
+static void add_bytes(tt_sha256 *s, FILE *f, off_t at, off_t n)
 {
     char some[1 << 14];
+    if (fseeko(f, at, SEEK_SET)) return;
+    while (n > 0) {
+        const size_t want = n < (off_t)sizeof some ? (size_t)n : sizeof some;
+        const size_t k = fread(some, 1, want, f);
+        if (!k) break;
+        tt_sha256_add(s, some, k);
+        n -= (off_t)k;
+    }
+}
+
+static void hash(char hex[HEX + 1], const char *path, off_t size)
+{
+    const off_t pieces = HASH_MAX / PIECE;
     tt_sha256 s;
-    size_t n;
     FILE *f = fopen(path, "rb");
     tt_sha256_init(&s);
-    while (f && (n = fread(some, 1, sizeof some, f)) > 0)
-        tt_sha256_add(&s, some, n);
+    if (f && size <= HASH_MAX) add_bytes(&s, f, 0, size);
+    for (off_t i = 0; f && size > HASH_MAX && i < pieces; i++)
+        add_bytes(&s, f, (size - PIECE) / (pieces - 1) * i, PIECE);
+    if (f && size > HASH_MAX) add_bytes(&s, f, size - PIECE, PIECE);
     tt_sha256_hex(&s, hex);
     if (!f || ferror(f)) hex[0] = '?'; /* none that is listed */
     if (f) fclose(f);
 }
 
-/* "size time", of one width. */
-static void facts_of(char out[FACTS - HEX], const struct stat *st)
-{
-    snprintf(out, FACTS - HEX, "%20lld %20lld", (long long)st->st_size,
-             (long long)st->st_mtim.tv_sec * 1000000000LL
-             + (long long)st->st_mtim.tv_nsec);
-}
-
 static void make_line(char line[LEDGER_LINE + 1], const char *path,
                       const struct stat *st)
 {
-    char hex[HEX + 1], facts[FACTS - HEX];
-    memset(hex, '0', HEX);
-    hex[HEX] = 0;
-    if (st->st_size <= HASH_MAX) hash(hex, path);
-    facts_of(facts, st);
-    snprintf(line, LEDGER_LINE + 1, "%s %s %*s\n", hex, facts, RUN, "");
+    char hex[HEX + 1];
+    hash(hex, path, st->st_size);
+    snprintf(line, LEDGER_LINE + 1, "%s %20lld %*s\n", hex,
+             (long long)st->st_size, RUN, "");
 }
 
 /* ---- the list ------------------------------------------------------------ */
@@ -134,27 +137,18 @@ tt_status ledger_open(tt_ctx *ctx, ledger *l, const char *path,
     return ctx->status;
 }
 
-/* Size and run are right; is the rest? Content is looked at once. */
-static bool is_it(const char *line, const char *facts, const char *path,
-                  char hex[HEX + 1])
-{
-    if (!memcmp(line + HEX + 1, facts, FACTS - HEX - 1)) return true;
-    if (strspn(line, "0") >= HEX) return false; /* was not hashed */
-    if (!*hex) hash(hex, path);
-    return !memcmp(line, hex, HEX);
-}
-
-/* "": of any run. */
+/* "": of any run. Content is looked at once, where size and run are right. */
 static bool lists(const ledger *l, const char *path, const struct stat *st,
                   const char *run)
 {
-    char facts[FACTS - HEX], hex[HEX + 1] = "";
-    facts_of(facts, st);
+    char size[21], hex[HEX + 1] = "";
+    snprintf(size, sizeof size, "%20lld", (long long)st->st_size);
     for (size_t i = 0; i < l->n; i++) {
         const char *line = l->line + i * LEDGER_LINE;
-        if (!memcmp(line + HEX + 1, facts, 20)
-            && (!*run || !memcmp(line + FACTS + 1, run, RUN))
-            && is_it(line, facts, path, hex)) return true;
+        if (memcmp(line + HEX + 1, size, 20)
+            || (*run && memcmp(line + FACTS + 1, run, RUN))) continue;
+        if (!*hex) hash(hex, path, st->st_size);
+        if (!memcmp(line, hex, HEX)) return true;
     }
     return false;
 }

@@ -7,18 +7,18 @@
  * every file that was put under its final name, written before it gets it. A
  * line holds
  *
- *     SHA-256, size in bytes, time of change in ns, digest of the run
+ *     SHA-256, size in bytes, digest of the run
  *
- * and no name: a video may be renamed, moved and copied, and is still known. A
- * file that no line tells of is somebody's. Of one larger than HASH_MAX the
- * SHA-256 is all zeros, and its time of change must be the same. A file made
- * in one of several ways has a second line, with a digest of run and way. */
+ * and no name or time: a video may be renamed, moved and copied, and is still
+ * known. A file that no line tells of is somebody's. Of one larger than HASH_MAX
+ * the SHA-256 is that of pieces. A file made in one of several ways (in a class,
+ * from so many latents) has a second line, with a digest of run and way. */
 #ifndef CLI_LEDGER_H
 #define CLI_LEDGER_H
 
 #include "tether/context.h"
 
-enum { LEDGER_LINE = 124 };
+enum { LEDGER_LINE = 103 };
 
 typedef struct ledger {
     tt_ctx *ctx;

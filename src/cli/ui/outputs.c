@@ -13,10 +13,6 @@
 #include "tether/outfile.h"
 #include "tether/video.h"
 
-#ifdef __APPLE__
-#define st_mtim st_mtimespec
-#endif
-
 /* One spelling per file: what writing to it makes or replaces, in its folder
  * with links resolved. NULL for what is not compared. */
 static const char *spelling(tt_ctx *ctx, const char *path)
@@ -62,15 +58,6 @@ static bool is_there(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-}
-
-bool outputs_since(const char *path, const char *other)
-{
-    struct stat a, b;
-    if (stat(path, &a) || stat(other, &b)) return false;
-    return a.st_mtim.tv_sec > b.st_mtim.tv_sec
-        || (a.st_mtim.tv_sec == b.st_mtim.tv_sec
-            && a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec);
 }
 
 tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,

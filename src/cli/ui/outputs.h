@@ -26,9 +26,6 @@ tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
 /* The same of one file, by a command that makes it in one go. */
 tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path);
 
-/* Are both there, and is `path` not older than `other`? */
-bool outputs_since(const char *path, const char *other);
-
 /* Refuse to replace what does not hold `mark` in its first bytes, as all files
  * of this kind that we have made do; a file that is empty may go.
  *   kind    ends the sentence "--html would replace a.y4m, which is no ..."

@@ -30,13 +30,15 @@ typedef struct tt_dit_config {
 typedef struct tt_dit tt_dit;
 
 /* Load the transformer. Sizes come from tensor shapes; heads, text_len and eps
- * from `config_path` (a Wan or Diffusers config.json, NULL: look beside the
- * weights), else from the published widths, else `heads` (0: not given), else
- * an error naming the option. Every tensor must be there once, with its shape.
+ * from the config.json beside the weights (Wan's or Diffusers'), else from
+ * `config_path` (NULL: none), else from the published widths, else `heads` (0:
+ * not given), else an error naming the option. Every tensor must be there once,
+ * with its shape.
  * Owns    `w`, also on failure: it is closed by tt_dit_close, or before an
  *         error returns.
  * Errors  TT_ESHAPE  missing, misshapen or unexpected tensors (counted and
  *                    named), or config.json disagrees with the shapes
+ *         those of tt_weights_check
  *         TT_EUNSUPPORTED  another network (image-to-video, VACE, VAE, ...)
  *         TT_EINVAL  the head count is nowhere to be found */
 tt_status tt_dit_load(tt_ctx *ctx, tt_dit **out, tt_weights *w,

@@ -63,6 +63,7 @@ typedef enum tt_model_kind {
 typedef struct tt_weights_options {
     int ema;  /* Self-Forcing .pt: 1 generator_ema, 0 generator,
                  -1 (default) generator_ema when present */
+    bool shapes_alone; /* values are not needed (for a plan), and not checked */
 } tt_weights_options;
 
 typedef struct tt_weights tt_weights;
@@ -75,6 +76,14 @@ typedef struct tt_weights tt_weights;
 tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
                           tt_model_kind kind, const tt_weights_options *opt);
 void tt_weights_close(tt_weights *w);
+/* Is this what it should be? Opening looks at names; this refuses what has the
+ * right ones and cannot work. What loads a model asks.
+ * Errors  TT_EUNSUPPORTED  a relative of the model (LoRA, FastWan, ...), or one
+ *                          of the two experts of Wan2.2 A14B
+ *         TT_EFORMAT       its download did not end (FILE.aria2, .part,
+ *                          .incomplete ... beside it), or a matrix, norm or
+ *                          modulation was never written: rows of zeros */
+tt_status tt_weights_check(tt_ctx *ctx, tt_weights *w);
 const char *tt_weights_path(const tt_weights *w);
 const char *tt_weights_origin(const tt_weights *w); /* "Wan names, torch zip,
                                                        generator_ema" */
@@ -242,10 +251,13 @@ const char *tt_manifest_class(const char *cls);
 
 /* Read every byte again, from the disk, and compare the checksums the format
  * carries: those of the entries of a PyTorch zip. One whose entries all carry
- * the same number was written without; safetensors and GGUF have none.
+ * the same number was written without; safetensors and GGUF have none. A file
+ * from the hub of Hugging Face is compared with its SHA-256, where the hub's
+ * programs left that: as the name of a file of their cache, or in the folder
+ * .cache beside it. Then no matrix ("*.weight") may hold 4096 zeros.
  *   progress  in bytes; may be NULL
- * Errors    TT_EFORMAT names the first entry that differs; TT_EIO a place that
- *           cannot be read; TT_EINTR. */
+ * Errors    TT_EFORMAT names the first entry that differs, the digests, or the
+ *           matrix; TT_EIO a place that cannot be read; TT_EINTR. */
 typedef struct tt_verify_report {
     int64_t bytes;    /* read                                                 */
     int64_t agree;    /* checksums that were right                            */
@@ -254,6 +266,10 @@ typedef struct tt_verify_report {
 tt_status tt_file_verify(tt_ctx *ctx, tt_verify_report *out, const tt_file *f,
                          void (*progress)(void *user, int64_t done,
                                           int64_t total), void *user);
+/* The same of a file of any kind, as far as the hub's SHA-256 goes; without one
+ * nothing is read, and `without` is 1. */
+tt_status tt_digest_verify(tt_ctx *ctx, tt_verify_report *out,
+                           const char *path);
 
 TT_API_END
 

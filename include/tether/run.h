@@ -44,6 +44,7 @@ typedef struct tt_model_paths {
                                 where they are missing; NULL: none            */
     bool sizes_alone; /* `model` is the name of a published model, of which
                          a plan needs no more; tt_run_open sets it            */
+    bool shapes_alone; /* a plan, which needs no values; tt_run_open sets it  */
     int ema;          /* -1: generator_ema when present                       */
     int64_t heads;    /* 0: not given                                         */
 } tt_model_paths;
@@ -87,12 +88,11 @@ tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
 /* Path to hand to tt_umt5_open. */
 tt_status tt_model_text_encoder(tt_ctx *ctx, const char **out,
                                 const tt_model_paths *p);
-/* Tokens per prompt: text_len of the transformer's config.json in the folder,
- * where there is one, else 512. */
+/* Tokens per prompt: text_len of the transformer's config.json beside its
+ * weights, else in the folder, where there is one, else 512. */
 int64_t tt_model_text_len(tt_ctx *ctx, const tt_model_paths *p);
 /* The size of video the model was trained for: width and height of the section
- * `tether` of config.json in the folder, where there is one, else Wan's
- * 832x480. */
+ * `tether` of the same config.json, where there is one, else Wan's 832x480. */
 tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
                         const tt_model_paths *p);
 

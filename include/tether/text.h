@@ -145,13 +145,22 @@ int64_t tt_umt5_bucket(int64_t r, int64_t buckets);
 
 /* ---- all together -------------------------------------------------------- */
 
+/* Do they belong together? The encoder has a row for each piece (and may have
+ * 300 rows for Hugging Face's <extra_id_k>, or 384, which is 300 filled up to a
+ * multiple of 128), and padding, </s> and <unk> are 0, 1 and 2 (or 3).
+ * tt_prompt_embed asks.
+ * Errors  TT_ESHAPE names both files */
+tt_status tt_umt5_check_tokenizer(tt_ctx *ctx, const tt_umt5 *enc,
+                                  const tt_tokenizer *tok);
+
 typedef struct tt_prompt_options {
     bool no_clean;     /* the text is clean already                          */
     bool all_rows;     /* compute padding rows too (same result, slower)     */
 } tt_prompt_options;
 
 /* text [length, dim] = prompt_embeds of one prompt, rows past it zero.
- * opt may be NULL. */
+ * opt may be NULL.
+ * Errors  those of tt_umt5_check_tokenizer and tt_umt5_encode */
 tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
                           const tt_tokenizer *tok, const char *prompt,
                           size_t n, int64_t length,

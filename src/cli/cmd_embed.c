@@ -67,6 +67,7 @@ static const opt_command command = {
 typedef struct tokens {
     int64_t B, L;
     int64_t *ids, *mask;
+    tt_tokenizer *tok;         /* NULL: ids were given                        */
 } tokens;
 
 static int check(const settings *s, const opt_result *given)
@@ -122,17 +123,15 @@ static tt_status tokens_from_prompt(tt_ctx *ctx, tokens *t, const settings *s,
                                     progress *p)
 {
     char path[4096];
-    tt_tokenizer *tok;
     t->L = s->length ? s->length : tt_model_text_len(ctx, &s->paths);
     TT_TRY(tt_model_tokenizer(ctx, path, sizeof path, &s->paths));
-    TT_TRY(tt_tokenizer_open(ctx, &tok, path));
+    TT_TRY(tt_tokenizer_open(ctx, &t->tok, path));
     t->B = 1;
     t->ids = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->ids, "ids");
     t->mask = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->mask, "mask");
     tt_token_row row = {.length = t->L, .ids = t->ids, .mask = t->mask};
-    tt_tokenizer_encode_prompt(ctx, &row, tok, s->prompt, strlen(s->prompt),
-                               !s->no_clean);
-    tt_tokenizer_close(tok);
+    tt_tokenizer_encode_prompt(ctx, &row, t->tok, s->prompt,
+                               strlen(s->prompt), !s->no_clean);
     if (!ctx->status)
         progress_say(p, "%lld tokens of %lld, </s> included",
                      (long long)row.seq_len, (long long)t->L);
@@ -162,6 +161,7 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     double start = tt_now();
     TT_TRY(tt_model_text_encoder(ctx, &path, &s->paths));
     TT_TRY(tt_umt5_open(ctx, &enc, path));
+    tt_umt5_check_tokenizer(ctx, enc, t->tok);
     const int64_t dim = tt_umt5_config_of(enc)->dim, n = t->B * t->L * dim;
     const int64_t shape[3] = {t->B, t->L, dim};
     tt_real *text = tt_scratch(ctx, n);
@@ -185,18 +185,26 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     return ctx->status;
 }
 
-static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
+static tt_status write_file(tt_ctx *ctx, const settings *s, const tokens *t,
+                            progress *p)
 {
     tt_st_writer *w;
-    tokens t = {0, 0, NULL, NULL};
-    TT_TRY(outputs_safetensors(ctx, "-o", s->output));
-    if (!s->overwrite) TT_TRY(outputs_keep(ctx, "-o", s->output));
-    TT_TRY(s->ids ? tokens_from_file(ctx, &t, s->ids)
-                  : tokens_from_prompt(ctx, &t, s, p));
     TT_TRY(tt_st_create(ctx, &w, s->output));
-    if (encode(ctx, w, s, &t, p) == TT_OK) tt_st_finish(w);
+    if (encode(ctx, w, s, t, p) == TT_OK) tt_st_finish(w);
     else tt_st_abort(w);
     if (!ctx->status) progress_wrote(p, s->output);
+    return ctx->status;
+}
+
+static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
+{
+    tokens t = {0};
+    TT_TRY(outputs_safetensors(ctx, "-o", s->output));
+    if (!s->overwrite) TT_TRY(outputs_keep(ctx, "-o", s->output));
+    if (!(s->ids ? tokens_from_file(ctx, &t, s->ids)
+                 : tokens_from_prompt(ctx, &t, s, p)))
+        write_file(ctx, s, &t, p);
+    tt_tokenizer_close(t.tok);
     return ctx->status;
 }
 

@@ -16,6 +16,7 @@
 #include "cli/ui/progress.h"
 #include "core/utf8.h"
 #include "tether/io.h"
+#include "tether/run.h"
 
 typedef struct settings {
     bool json, digest, verify;
@@ -27,7 +28,8 @@ static const opt_spec options[] = {
     {OPT_FLAG, "digest", 0, offsetof(settings, digest), NULL,
      "SHA-256 of every tensor's row-major bytes as stored"},
     {OPT_FLAG, "verify", 0, offsetof(settings, verify), NULL,
-     "read every byte again and check the checksums of PyTorch zip files"},
+     "read every byte again and check the checksums of PyTorch zip files, the "
+     "SHA-256 of files from the hub, and that nothing was left unwritten"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -58,24 +60,29 @@ static void ignore_warning(void *user, const char *sentence)
 
 /* "VAE: Wan names, torch zip", "" when it is no model we know, or why it is
  * one that cannot be used. */
-static void origin_of(tt_ctx *ctx, char *out, size_t n, const char *path)
+static void origin_of(tt_ctx *ctx, inspect_part *p)
 {
     static const struct { tt_model_kind kind; const char *name; } kinds[] = {
         {TT_MODEL_DIT, "transformer"}, {TT_MODEL_VAE, "VAE"},
         {TT_MODEL_T5, "text encoder"}, {TT_MODEL_TINY_VAE, "tiny VAE"}};
     void (*warn)(void *, const char *) = ctx->warn;
     ctx->warn = ignore_warning;
-    out[0] = '\0';
     for (int i = 0; i < TT_MODEL_KINDS; i++) {
         tt_weights *w;
-        tt_status s = tt_weights_open(ctx, &w, path, kinds[i].kind, NULL);
+        tt_status s = tt_weights_open(ctx, &w, p->path, kinds[i].kind, NULL);
         if (s == TT_OK) {
-            snprintf(out, n, "%s: %s", kinds[i].name, tt_weights_origin(w));
+            snprintf(p->origin, sizeof p->origin, "%s: %s", kinds[i].name,
+                     tt_weights_origin(w));
+            s = tt_weights_check(ctx, w);
+            p->damaged = s == TT_EFORMAT;
+            if (s) snprintf(p->problem, sizeof p->problem, "%s",
+                            tt_message(ctx));
             tt_weights_close(w);
+            tt_clear(ctx);
             break;
         }
         if (s == TT_EUNSUPPORTED)
-            snprintf(out, n, "%s", tt_message(ctx));
+            snprintf(p->origin, sizeof p->origin, "%s", tt_message(ctx));
         tt_clear(ctx);
     }
     ctx->warn = warn;
@@ -174,6 +181,7 @@ static tt_status write_json(tt_ctx *ctx, const part *p, int64_t n,
     json_str(&j, "format", n == 1 ? tt_file_format(p->file) : "folder");
     if (n == 1) {
         json_str(&j, "origin", *p->origin ? p->origin : NULL);
+        json_str(&j, "problem", *p->problem ? p->problem : NULL);
         if (s->verify) write_verified(&j, p);
     } else {
         json_open(&j, "files", '[');
@@ -182,6 +190,7 @@ static tt_status write_json(tt_ctx *ctx, const part *p, int64_t n,
             json_str(&j, "file", p[i].path);
             json_str(&j, "format", tt_file_format(p[i].file));
             json_str(&j, "origin", *p[i].origin ? p[i].origin : NULL);
+            json_str(&j, "problem", *p[i].problem ? p[i].problem : NULL);
             if (s->verify) write_verified(&j, &p[i]);
             json_close(&j, '}');
         }
@@ -208,6 +217,11 @@ static tt_status print_parts(tt_ctx *ctx, const part *p, int64_t n,
                (double)tt_file_bytes(p[i].file) / 1e6, count,
                count == 1 ? "" : "s");
         if (*p[i].origin) printf("%s\n", p[i].origin);
+        if (*p[i].problem) {
+            printf("problem: ");
+            utf8_print(stdout, p[i].problem);
+            putchar('\n');
+        }
         if (s->verify) print_verified(&p[i]);
         for (int64_t k = 0; k < tt_file_count(p[i].file); k++)
             TT_TRY(print_tensor(ctx, tt_file_entry(p[i].file, k), s));
@@ -222,8 +236,10 @@ static tt_status open_parts(tt_ctx *ctx, part *p, char *const *path,
     for (int64_t i = 0; i < n; i++) {
         p[i].path = path[i];
         TT_TRY(tt_file_open(ctx, &p[i].file, path[i]));
-        origin_of(ctx, p[i].origin, sizeof p[i].origin, path[i]);
+        origin_of(ctx, &p[i]);
         if (s->verify) TT_TRY(verify_part(ctx, bar, &p[i]));
+        if (s->verify && p[i].damaged)
+            return tt_fail(ctx, TT_EFORMAT, "%s", p[i].problem);
     }
     return TT_OK;
 }
@@ -233,9 +249,11 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
                              int64_t *n, const char *dir)
 {
     static const char *const sub[] = {"", "/transformer", "/text_encoder",
-                                      "/vae", "/checkpoints"};
+                                      "/vae", "/checkpoints",
+                                      "/transformer_2",
+                                      "/high_noise_model", "/low_noise_model"};
     *n = 0;
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof sub / sizeof *sub; i++) {
         char path[1024], **file;
         struct stat st;
         int64_t count;
@@ -285,6 +303,18 @@ static int failed(const tt_ctx *ctx, const char *path)
     return may_be_folder(path) ? fetch_failed(ctx, &m, all) : cli_failed(ctx);
 }
 
+/* The tokenizer of a folder against the digest that it came with. */
+static tt_status verify_tokenizer(tt_ctx *ctx, const char *dir)
+{
+    const tt_model_paths m = {.model = dir};
+    tt_verify_report r;
+    char path[4096];
+    if (!tt_model_tokenizer(ctx, path, sizeof path, &m))
+        return tt_digest_verify(ctx, &r, path);
+    tt_clear(ctx);
+    return TT_OK;
+}
+
 static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
                          progress *bar)
 {
@@ -298,11 +328,12 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
         return tt_fail(ctx, TT_EIO, "%s: there is no such file or folder; "
                        "check the path", path);
     if (folder) TT_TRY(list_folder(ctx, list, MOST, &n, path));
-    else if (!s->json && inspect_tokenizer(ctx, path, false))
+    else if (!s->json && inspect_tokenizer(ctx, path, false, s->verify, NULL))
         return ctx->status;
     part *p = tt_alloc0(ctx, &ctx->scratch, n, sizeof *p, "a list of files");
     if (!p) return ctx->status;
-    if (!open_parts(ctx, p, list, n, s, bar)) {
+    if (folder && s->verify) verify_tokenizer(ctx, path);
+    if (!ctx->status && !open_parts(ctx, p, list, n, s, bar)) {
         if (folder && !s->json) inspect_summary(ctx, path, p, n);
         if (s->json) write_json(ctx, p, n, s);
         else print_parts(ctx, p, n, s);

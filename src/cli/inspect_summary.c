@@ -66,15 +66,36 @@ static void print_missing(const char *dir, const char *name, unsigned part)
     fetch_commands(stdout, before, dir, part);
 }
 
-bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list)
+static void print_problem(const char *text)
+{
+    printf("  %-13s ", "problem");
+    utf8_print(stdout, text);
+    putchar('\n');
+}
+
+/* Do a tokenizer and the text encoder belong together? */
+static void print_fit(tt_ctx *ctx, const tt_tokenizer *tok, const char *encoder)
+{
+    tt_umt5 *enc = NULL;
+    if (tt_umt5_open(ctx, &enc, encoder)) tt_clear(ctx); /* said elsewhere */
+    if (tt_umt5_check_tokenizer(ctx, enc, tok)) print_problem(tt_message(ctx));
+    tt_clear(ctx);
+    tt_umt5_close(enc);
+}
+
+bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list, bool verify,
+                       const char *encoder)
 {
     struct stat st;
     char bytes[32];
     tt_tokenizer *tok = NULL;
+    tt_verify_report r;
     const size_t n = strlen(path);
     if (n < 6 || strcmp(path + n - 6, ".model") || stat(path, &st)
         || !S_ISREG(st.st_mode)) return false;
+    if (verify && tt_digest_verify(ctx, &r, path)) return true;
     if (tt_tokenizer_open(ctx, &tok, path)) {
+        if (in_list) return false;
         tt_clear(ctx);      /* the reader of checkpoints says what is wrong */
         return false;
     }
@@ -83,18 +104,23 @@ bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list)
            progress_bytes(bytes, sizeof bytes, (int64_t)st.st_size));
     utf8_print(stdout, path);
     putchar('\n');
+    if (verify && r.agree) printf("verified: its SHA-256 agrees\n");
+    if (encoder) print_fit(ctx, tok, encoder);
     tt_tokenizer_close(tok);
     return true;
 }
 
-static void print_tokenizer(tt_ctx *ctx, const char *dir)
+static void print_tokenizer(tt_ctx *ctx, const char *dir, const char *encoder)
 {
     const tt_model_paths m = {.model = dir};
     char path[4096];
     const bool there = !tt_model_tokenizer(ctx, path, sizeof path, &m);
     tt_clear(ctx);
-    if (!there || !inspect_tokenizer(ctx, path, true))
-        print_missing(dir, "tokenizer", FETCH_TOKENIZER);
+    if (there && !inspect_tokenizer(ctx, path, true, false, encoder)
+        && ctx->status)
+        print_problem(tt_message(ctx));
+    tt_clear(ctx);
+    if (!there) print_missing(dir, "tokenizer", FETCH_TOKENIZER);
 }
 
 /* Which of the folder's transformers `generate` takes, and what it is. */
@@ -120,6 +146,7 @@ void inspect_summary(tt_ctx *ctx, const char *dir, const inspect_part *p,
                      int64_t n)
 {
     int64_t known = 0, transformers = 0;
+    const char *encoder = NULL;
     for (int64_t i = 0; i < n; i++) known += *p[i].origin != 0;
     utf8_print(stdout, dir);
     if (!known) {
@@ -132,12 +159,14 @@ void inspect_summary(tt_ctx *ctx, const char *dir, const inspect_part *p,
         for (int64_t i = 0; i < n; i++) {
             if (!is_part(&p[i], parts[k].name)) continue;
             print_row(parts[k].name, &p[i]);
+            if (*p[i].problem) print_problem(p[i].problem);
+            if (k == 1) encoder = p[i].path;
             there++;
         }
         if (!there) print_missing(dir, parts[k].name, parts[k].fetch);
         if (k == 0) transformers = there;
     }
-    print_tokenizer(ctx, dir);
+    print_tokenizer(ctx, dir, encoder);
     if (transformers) print_choice(ctx, dir, transformers);
     putchar('\n');
 }

@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   Shapes decide whatever shapes can tell. config.json beside the
- *         weights adds what they cannot (head count, text_len, eps) and must
- *         agree with the rest: a config of another model is an error, not a
- *         preference. Without a config the published widths are recognised.
+ *         weights, else that of the model's folder, adds what they cannot
+ *         (head count, text_len, eps) and must agree with the rest: a config of
+ *         another model is an error, not a preference. Without a config the
+ *         published widths are recognised.
  * Holds   On success every tensor of the checkpoint is bound exactly once.
  * Next    bind.c */
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <sys/stat.h>
 
 #include "dit/load.h"
-#include "io/json.h"
 
 /* Head counts of the published widths (head_dim 128), for files that come
  * without a config. */
@@ -26,13 +26,8 @@ static int64_t published_heads(int64_t dim)
 
 /* ---- what kind of checkpoint is this? ------------------------------------ */
 
-/* Model families that share Wan's names but are other networks. */
+/* Other parts of a model, given as a transformer. */
 static const struct { const char *part, *guess; } foreign[] = {
-    {"img_emb", "an image-to-video transformer (Wan2.1-I2V)"},
-    {"_img.", "an image-to-video transformer (Wan2.1-I2V)"},
-    {"image_embedder", "an image-to-video transformer (Wan2.1-I2V)"},
-    {"add_k_proj", "an image-to-video transformer (Wan2.1-I2V)"},
-    {"vace_", "a VACE editing transformer"},
     {"decoder.upsamples.", "a Wan VAE; give it as --vae"},
     {"pos_embedding.embedding", "a umT5 text encoder; give it as "
                                 "--text-encoder"},
@@ -141,26 +136,36 @@ static bool beside(char *buf, size_t size, const char *path)
     return snprintf(buf, size, "%.*s/config.json", n, dir) < (int)size;
 }
 
-/* The config: as given, or beside the weights when one lies there that speaks
- * of a transformer. *root stays NULL without one. */
+/* A text encoder's has heads too. */
+static bool is_transformers(const tt_json *root)
+{
+    return (tt_json_get(root, "num_heads")
+            || tt_json_get(root, "num_attention_heads"))
+        && !tt_json_get(root, "d_model") && !tt_json_get(root, "architectures");
+}
+
+tt_status dit_config_beside(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                            char *buf, size_t n, const char *weights)
+{
+    struct stat st;
+    *root = NULL;
+    if (ctx->status || !beside(buf, n, weights)
+        || (stat(buf, &st) && (errno == ENOENT || errno == ENOTDIR)))
+        return ctx->status;
+    TT_TRY(tt_json_file(ctx, a, root, buf, 1 << 20));
+    if (!is_transformers(*root)) *root = NULL;
+    return TT_OK;
+}
+
+/* The config: beside the weights, else as given. *root stays NULL without. */
 static tt_status find_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
                              char *path, size_t size, const char *given,
                              const tt_weights *w)
 {
-    *root = NULL;
-    if (given) {
-        snprintf(path, size, "%s", given);
-        return tt_json_file(ctx, a, root, given, 1 << 20);
-    }
-    struct stat st;
-    if (!beside(path, size, tt_weights_path(w))
-        || (stat(path, &st) && (errno == ENOENT || errno == ENOTDIR)))
-        return TT_OK;
-    TT_TRY(tt_json_file(ctx, a, root, path, 1 << 20));
-    if (!tt_json_get(*root, "num_heads")
-        && !tt_json_get(*root, "num_attention_heads"))
-        *root = NULL;               /* some other model's config */
-    return TT_OK;
+    TT_TRY(dit_config_beside(ctx, a, root, path, size, tt_weights_path(w)));
+    if (*root || !given) return TT_OK;
+    snprintf(path, size, "%s", given);
+    return tt_json_file(ctx, a, root, given, 1 << 20);
 }
 
 /* Integer under Wan's or Diffusers' key, -1 when under neither. */
@@ -251,12 +256,12 @@ static tt_status apply_config(tt_ctx *ctx, tt_dit_config *c,
 
 /* ---- all of it ----------------------------------------------------------- */
 
-static tt_status make_config(tt_ctx *ctx, tt_dit_config *c,
-                             const tt_weights *w, const char *config_path,
-                             int64_t heads)
+static tt_status make_config(tt_ctx *ctx, tt_dit_config *c, tt_weights *w,
+                             const char *config_path, int64_t heads)
 {
     *c = (tt_dit_config){.eps = 1e-6, .text_len = -1};
     TT_TRY(refuse_foreign(ctx, w));
+    TT_TRY(tt_weights_check(ctx, w));
     TT_TRY(sizes_from_shapes(ctx, c, w));
 
     char path[1024];

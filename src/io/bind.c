@@ -10,6 +10,7 @@
 
 #include "io/blank.h"
 #include "io/bytes.h"
+#include "io/guess.h"
 #include "tether/device.h"
 
 #define ENOUGH 5 /* problems named one by one */
@@ -42,7 +43,8 @@ static void note(tt_bind *b, const char *fmt, ...)
     va_end(va);
 }
 
-/* GGUF writers may drop leading extents of one: give them back. */
+/* Writers of GGUF, and others, may drop leading extents of one: give them back.
+ */
 static void restore_ones(tt_tensor *t, int rank, const int64_t *dim)
 {
     int lost = rank - t->rank;
@@ -73,7 +75,7 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
         return NULL;
     }
     b->taken[x - b->w->item] = 1;
-    if (b->w->gguf) restore_ones(&x->t, rank, dim);
+    restore_ones(&x->t, rank, dim);
     if (!same_shape(&x->t, rank, dim)) {
         b->misshapen++;
         note(b, "%s is %s, expected %s", name,
@@ -164,10 +166,13 @@ tt_status tt_bind_end(tt_bind *b, const char *const *ignore)
         extra = 0;
     }
     if (b->missing + b->misshapen == 0 && extra == 0) return TT_OK;
+    char buf[300];
+    const char *guess = guess_model(buf, sizeof buf, b->w->file);
     return tt_fail(b->ctx, TT_ESHAPE,
                    "%s (%s) does not fit the %s: %d missing, %d wrong, %lld "
-                   "unexpected tensors: %s%s%s%s", b->w->path, b->w->origin,
+                   "unexpected tensors: %s%s%s%s%s%s", b->w->path, b->w->origin,
                    b->what, b->missing, b->misshapen, (long long)extra,
                    b->first, extra > 0 && b->first[0] ? "; " : "",
-                   extra > 0 ? "unexpected: " : "", extra > 0 ? list : "");
+                   extra > 0 ? "unexpected: " : "", extra > 0 ? list : "",
+                   guess ? "; this looks like " : "", guess ? guess : "");
 }

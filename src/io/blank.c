@@ -111,6 +111,7 @@ tt_status weights_blank(tt_ctx *ctx, tt_weights **out, const char *path,
     if (!w) return tt_fail(ctx, TT_ENOMEM, "no memory for %s", path);
     w->ctx = ctx;
     w->blank = dtype;
+    w->shapes_alone = true;
     if (!make(w, path, bytes)) add_all(w, size, n);
     if (ctx->status) tt_weights_close(w);
     else *out = w;

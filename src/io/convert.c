@@ -217,7 +217,7 @@ static void no_warning(void *user, const char *sentence)
 /* The first kind that the content fits; j->w stays NULL when none does. */
 static tt_status find_kind(job *j)
 {
-    tt_weights_options o = {j->opt->ema};
+    tt_weights_options o = {.ema = j->opt->ema};
     void (*warn)(void *, const char *) = j->ctx->warn;
     if (j->opt->kind >= 0) {
         j->kind = (tt_model_kind)j->opt->kind;
@@ -238,6 +238,7 @@ static tt_status open_input(job *j)
 {
     TT_TRY(find_kind(j));
     if (j->w) {
+        TT_TRY(tt_weights_check(j->ctx, j->w));
         j->count = tt_weights_count(j->w);
         j->opt->chosen(j->opt->user, names_kind_text(j->kind),
                        tt_weights_path(j->w), tt_weights_origin(j->w));

@@ -95,6 +95,7 @@ static bool looks_like_json(const io_map *m)
 {
     int64_t i = 0;
     if (m->size >= 8 && le32(m->data + 4) == 0) return false;
+    if (starts(m, "\xef\xbb\xbf", 3)) i = 3; /* a byte order mark */
     while (i < m->size && i < 4096 && memchr(" \t\r\n", m->data[i], 4)) i++;
     return i < m->size && m->data[i] == '{';
 }

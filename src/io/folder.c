@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "io/check.h"
 #include "io/file.h"
 #include "io/names.h"
 
@@ -135,6 +136,10 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
         fits = weights_fit(f, kind);
         tt_file_close(f);
         if (!fits) continue;
+        if (kind == TT_MODEL_DIT && io_names_expert(file[i])) {
+            if (!*hits) *path = file[i]; /* to name it where that is all */
+            continue;
+        }
         if (++*hits > 1)
             return tt_fail(ctx, TT_EINVAL, "%s: both %s and %s hold a %s; "
                            "choose one with %s FILE", dir, *path, file[i],
@@ -149,6 +154,9 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
 {
     char looked[512] = "";
     int hits = 0;
+    *path = NULL;
+    if (kind == TT_MODEL_DIT && io_has_experts(ctx, dir))
+        return io_refuse_experts(ctx, dir);
     for (int i = 0; published[kind][i]; i++) {
         char *p = io_join(ctx, a, dir, published[kind][i]);
         if (!p) return ctx->status;
@@ -169,6 +177,7 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
         TT_TRY(search(ctx, a, path, &hits, p, kind));
     }
     if (hits == 1) return TT_OK;
+    if (*path) return io_refuse_experts(ctx, *path);
     return tt_fail(ctx, TT_EIO, "%s: no %s in this folder; looked for %s, and "
                    "for a .safetensors, .pt or .pth file that holds one; give "
                    "it with %s FILE", dir, names_kind_text(kind), looked,

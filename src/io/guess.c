@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/weights.h"
+
 /* First match wins: additions to a model stand in front of the model. */
 static const struct { const char *part, *guess, *why; } signs[] = {
     {".lora_", "a LoRA", "only complete weights are read; merge it first"},
@@ -23,6 +25,28 @@ static const struct { const char *part, *guess, *why; } signs[] = {
      "text-to-video (T2V) model is needed"},
     {"face_adapter.", "Animate transformer", "it needs a driving video; a "
      "plain text-to-video (T2V) model is needed"},
+    {"fps_embedding.", "a SkyReels-V2 DF transformer", "it reads the frame "
+     "rate and a noise level of every frame; a plain text-to-video (T2V) model "
+     "is needed"},
+    {"to_gate_compress.", "a FastWan transformer", "its attention is sparse "
+     "(VSA), with a gate of its own; a plain text-to-video (T2V) model is "
+     "needed"},
+    {".proj_l.", "a TurboDiffusion transformer", "its attention is sparse and "
+     "linear (SLA); a plain text-to-video (T2V) model is needed"},
+    {"delta_embedder.", "an AnyFlow transformer", "it reads a second time; a "
+     "plain text-to-video (T2V) model is needed"},
+    {"ref_conv.", "a Phantom transformer", "it needs reference pictures; a "
+     "plain text-to-video (T2V) model is needed"},
+    {"audio_proj", "a speech-driven transformer", "it needs speech; a plain "
+     "text-to-video (T2V) model is needed"},
+    {"audio_cross_attn", "a speech-driven transformer", "it needs speech; a "
+     "plain text-to-video (T2V) model is needed"},
+    {"cam_encoder.", "a camera-controlled transformer", "it needs a camera's "
+     "path; a plain text-to-video (T2V) model is needed"},
+    {"dwpose_embedding.", "a UniAnimate transformer", "it needs poses; a plain "
+     "text-to-video (T2V) model is needed"},
+    {"ip_adapter", "a transformer with an adapter for pictures", "it needs "
+     "reference pictures; a plain text-to-video (T2V) model is needed"},
     {"img_emb.", "I2V transformer", "it is image-to-video; a text-to-video "
      "(T2V) model is needed"},
     {"image_embedder.", "I2V transformer", "it is image-to-video; a "
@@ -88,23 +112,35 @@ static const char *other_t5(const tt_file *f)
                : NULL;
 }
 
+enum { SIGNS = sizeof signs / sizeof *signs };
+
+/* The first sign before `best` that a name has; `best` where it has none. */
+static size_t sign_of(const char *name, size_t best)
+{
+    for (size_t k = 0; k < best; k++)
+        if (strstr(name, signs[k].part)) return k;
+    return best;
+}
+
+static const char *say_sign(char *buf, size_t n, size_t k, int64_t dim)
+{
+    const char *g = signs[k].guess;
+    const bool wan = strncmp(g, "a ", 2) && strncmp(g, "an ", 3)
+                  && strncmp(g, "the ", 4);
+    snprintf(buf, n, "%s%s%s: not supported because %s", wan ? "a " : "",
+             wan ? size_of(dim) : "", g, signs[k].why);
+    return buf;
+}
+
 const char *guess_model(char *buf, size_t n, const tt_file *f)
 {
     const tt_entry *p = ending(f, "patch_embedding.weight");
     int64_t dim = p && p->t.rank == 5 ? p->t.dim[0] : 0;
     int64_t in = dim ? p->t.dim[1] : 0;
-    size_t count = sizeof signs / sizeof *signs, best = count;
+    size_t best = SIGNS;
     for (int64_t i = 0; i < tt_file_count(f); i++)
-        for (size_t k = 0; k < best; k++)
-            if (strstr(tt_file_entry(f, i)->name, signs[k].part)) best = k;
-    if (best < count) {
-        const char *g = signs[best].guess;
-        bool wan = strncmp(g, "a ", 2) && strncmp(g, "an ", 3)
-                   && strncmp(g, "the ", 4);
-        snprintf(buf, n, "%s%s%s: not supported because %s", wan ? "a " : "",
-                 wan ? size_of(dim) : "", g, signs[best].why);
-        return buf;
-    }
+        best = sign_of(tt_file_entry(f, i)->name, best);
+    if (best < SIGNS) return say_sign(buf, n, best, dim);
     if (in == 36 || in == 48) {
         snprintf(buf, n, "a %s%s: not supported because it takes %lld latent "
                  "channels, expected 16", size_of(dim),
@@ -113,4 +149,16 @@ const char *guess_model(char *buf, size_t n, const tt_file *f)
         return buf;
     }
     return other_t5(f);
+}
+
+const char *guess_weights(char *buf, size_t n, const tt_weights *w)
+{
+    const weight *p = weights_item(w, "patch_embedding.bias");
+    size_t best = SIGNS;
+    if (w->kind == TT_MODEL_T5) return other_t5(w->file);
+    if (w->kind != TT_MODEL_DIT) return NULL;
+    for (int64_t i = 0; i < w->count; i++)
+        best = sign_of(w->item[i].stored, best);
+    if (best == SIGNS) return NULL;
+    return say_sign(buf, n, best, p && p->t.rank == 1 ? p->t.dim[0] : 0);
 }

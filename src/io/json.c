@@ -104,14 +104,29 @@ static bool count(io_lex *l, int64_t *nodes, int64_t *text)
     }
 }
 
+/* A byte order mark of UTF-8 means nothing; one of UTF-16 is named. */
+static size_t mark_length(tt_ctx *ctx, const char *text, size_t n,
+                          const char *what)
+{
+    if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) return 3;
+    if (n >= 2 && (!memcmp(text, "\xff\xfe", 2)
+                   || !memcmp(text, "\xfe\xff", 2)))
+        tt_fail(ctx, TT_EFORMAT, "%s: JSON in UTF-16, expected UTF-8; save it "
+                "as UTF-8", what);
+    return 0;
+}
+
 tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
                         const char *text, size_t n, const char *what)
 {
     io_lex l;
+    const size_t mark = ctx->status ? 0 : mark_length(ctx, text, n, what);
     builder b = {0};
     int64_t nodes = 0, bytes = 0;
     *root = NULL;
     tt_arena lexing = {0}; /* not ctx->scratch: `a` may be that */
+    text += mark;
+    n -= mark;
     if (!ctx->status && n > UINT32_MAX)
         tt_fail(ctx, TT_EFORMAT, "%s: JSON of %zu bytes, less than 4 GB are "
                 "read", what, n);

@@ -63,6 +63,8 @@ bool names_strip(char *name, tt_model_kind kind)
     static const struct { const char *prefix; int kind; } known[] = {
         {"model.diffusion_model.", TT_MODEL_DIT},
         {"diffusion_model.", TT_MODEL_DIT},
+        {"generator_ema.", TT_MODEL_DIT}, {"generator.", TT_MODEL_DIT},
+        {"transformer.", TT_MODEL_DIT}, {"pipe.dit.", TT_MODEL_DIT},
         {"first_stage_model.", TT_MODEL_VAE},
         {"vae.", TT_MODEL_VAE},
         {"taehv.", TT_MODEL_TINY_VAE},

@@ -1,18 +1,25 @@
-/* verify.c: read every byte of a file and check the checksums it carries.
+/* verify.c: read every byte of a file and check what it can be checked by.
  *
  * Source  PKWARE APPNOTE 6.3, 4.4.7: CRC-32, reflected polynomial EDB88320
  * SPDX-License-Identifier: Apache-2.0
  *
  * Of the formats read here only zip has checksums, and torch.save may be told
- * to write a dummy instead: such a file is "without", not damaged. The bytes
+ * to write a dummy instead: such a file is "without", not damaged. What the hub
+ * of Hugging Face gave is known by its SHA-256: in its cache that is the name
+ * of the file that a link leads to, in a folder of one's own it is in
+ * .cache/huggingface/download/NAME.metadata. A page of zeros inside a matrix is
+ * one that was never written. The bytes
  * are read again from the disk, piece by piece, not taken from the mapping:
  * what cannot be read is then a sentence and not a signal. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/bytes.h"
+#include "io/check.h"
 #include "io/file.h"
 #include "io/torchzip.h"
 
@@ -30,6 +37,7 @@ typedef struct job {
     int fd;
     uint8_t *buf;        /* [PIECE]                                           */
     crc_table *crc;
+    tt_sha256 *sha;      /* NULL: nothing to compare it with                  */
     int64_t done, total;
     void (*progress)(void *user, int64_t done, int64_t total);
     void *user;
@@ -78,6 +86,7 @@ static tt_status read_range(job *j, uint32_t *sum, int64_t at, int64_t n)
                            k < 0 ? strerror(errno)
                                  : "it has become shorter meanwhile");
         *sum = crc_add(j->crc, *sum, j->buf, (size_t)k);
+        if (j->sha) tt_sha256_add(j->sha, j->buf, (size_t)k);
         at += k;
         n -= k;
         j->done += k;
@@ -145,24 +154,135 @@ static tt_status check_zip(job *j, tt_arena *a)
     return TT_OK;
 }
 
+/* ---- the hub's digest ---------------------------------------------------- */
+
+enum { HEX = 64 };
+
+static bool is_digest(const char *s)
+{
+    return strspn(s, "0123456789abcdef") == HEX && !s[HEX];
+}
+
+/* Second line of "<folder>/.cache/huggingface/download/<name>.metadata", for
+ * every folder that holds the file. */
+static bool digest_beside(char hex[HEX + 1], const char *real)
+{
+    char path[4400], line[2][128];
+    for (const char *slash = strrchr(real, '/'); slash;) {
+        const int n = (int)(slash - real);
+        snprintf(path, sizeof path, "%.*s/.cache/huggingface/download/%s"
+                 ".metadata", n, real, slash + 1);
+        FILE *f = fopen(path, "r");
+        const bool read = f && fgets(line[0], sizeof *line, f)
+                       && fgets(line[1], sizeof *line, f);
+        if (f) fclose(f);
+        if (read) line[1][strcspn(line[1], "\r\n")] = 0;
+        if (read && is_digest(line[1])) return memcpy(hex, line[1], HEX + 1);
+        do slash--;
+        while (slash > real && *slash != '/');
+        if (slash <= real) break;
+    }
+    return false;
+}
+
+bool io_known_digest(char hex[HEX + 1], const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *name = real ? strrchr(real, '/') + 1 : "";
+    const bool blob = is_digest(name);
+    if (blob) memcpy(hex, name, HEX + 1);
+    const bool known = blob || (real && digest_beside(hex, real));
+    free(real);
+    return known;
+}
+
+/* ---- zeros --------------------------------------------------------------- */
+
+/* Pages of zeros inside the values of t, as stored: the first, or -1. */
+static int64_t zero_page(const tt_tensor *t)
+{
+    enum { PAGE = 4096 };
+    static const uint8_t zeros[PAGE];
+    const uint8_t *p = t->data;
+    const int64_t bytes = tt_tensor_bytes(t);
+    for (int64_t at = 0; at + PAGE <= bytes; at += PAGE)
+        if (!memcmp(p + at, zeros, PAGE)) return at;
+    return -1;
+}
+
+static bool is_matrix(const tt_entry *e)
+{
+    static const char tail[] = ".weight";
+    const size_t n = strlen(e->name), m = sizeof tail - 1;
+    return n > m && !strcmp(e->name + n - m, tail) && e->t.rank > 1
+        && tt_tensor_packed(&e->t);
+}
+
+static tt_status check_zeros(job *j, const tt_file *f)
+{
+    char show[IO_SHOW];
+    for (int64_t i = 0; i < f->count; i++) {
+        const tt_entry *e = &f->entry[i];
+        const int64_t at = is_matrix(e) ? zero_page(&e->t) : -1;
+        if (at >= 0)
+            return tt_fail(j->ctx, TT_EFORMAT, "%s: %s holds 4096 zeros, "
+                           "%lld bytes from its beginning, which no training "
+                           "leaves: a download that did not end, or damage; "
+                           "fetch the file again", f->path,
+                           io_show(show, e->name, strlen(e->name)),
+                           (long long)at);
+        file_release(f, &e->t);
+        TT_TRY(tt_check_interrupt(j->ctx));
+    }
+    return TT_OK;
+}
+
 /* ---- any file ------------------------------------------------------------ */
+
+/* The whole file against the digest that it should have. */
+static tt_status check_digest(job *j, const char *want, int64_t size)
+{
+    uint32_t sum;
+    char found[HEX + 1];
+    tt_sha256 sha;
+    tt_sha256_init(&sha);
+    j->sha = &sha;
+    read_range(j, &sum, 0, size);
+    j->sha = NULL;
+    tt_sha256_hex(&sha, found);
+    if (j->ctx->status) return j->ctx->status;
+    if (strcmp(want, found))
+        return tt_fail(j->ctx, TT_EFORMAT, "%s: its SHA-256 is %s, and the hub "
+                       "it came from says %s: damaged, or changed since; fetch "
+                       "the file again", j->f->path, found, want);
+    j->report->agree++;
+    return TT_OK;
+}
+
+static tt_status check_content(job *j, const tt_file *f)
+{
+    uint32_t sum;
+    char want[HEX + 1];
+    tt_arena a = {0};
+    const bool zip = !strcmp(f->format, "torch zip");
+    const bool known = io_known_digest(want, f->path);
+    if (zip && known) j->total += f->map.size; /* it is read twice */
+    if (zip) check_zip(j, &a);
+    if (known && !j->ctx->status) check_digest(j, want, f->map.size);
+    if (!zip && !known) read_range(j, &sum, 0, f->map.size);
+    if (!zip && !known) j->report->without++;
+    tt_arena_free(&a);
+    return j->ctx->status;
+}
 
 static tt_status check_file(job *j, const tt_file *f)
 {
-    uint32_t sum;
-    tt_arena a = {0};
     j->f = f;
     j->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (j->fd < 0)
         return tt_fail(j->ctx, TT_EIO, "%s: cannot open it again: %s", f->path,
                        strerror(errno));
-    if (!strcmp(f->format, "torch zip")) {
-        check_zip(j, &a);
-    } else {
-        read_range(j, &sum, 0, f->map.size);
-        j->report->without++;
-    }
-    tt_arena_free(&a);
+    check_content(j, f);
     close(j->fd);
     for (int64_t i = 0; i < f->nshards && !j->ctx->status; i++)
         check_file(j, f->shard[i]);
@@ -182,9 +302,36 @@ tt_status tt_file_verify(tt_ctx *ctx, tt_verify_report *out, const tt_file *f,
     j.crc = tt_alloc(ctx, &ctx->scratch, 1, sizeof *j.crc, "a table");
     if (j.buf && j.crc) {
         make_table(j.crc);
-        check_file(&j, f);
+        if (!check_file(&j, f)) check_zeros(&j, f);
         out->bytes = j.done;
     }
     tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+tt_status tt_digest_verify(tt_ctx *ctx, tt_verify_report *out, const char *path)
+{
+    char want[HEX + 1];
+    io_map m;
+    *out = (tt_verify_report){0};
+    TT_TRY(io_check_download(ctx, path));
+    TT_TRY(io_map_open(ctx, &m, path));
+    tt_file f = {.path = path, .map = m};
+    job j = {.ctx = ctx, .report = out, .f = &f, .total = m.size};
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    j.buf = tt_alloc(ctx, &ctx->scratch, PIECE, 1, "a piece of a file");
+    j.crc = tt_alloc(ctx, &ctx->scratch, 1, sizeof *j.crc, "a table");
+    j.fd = ctx->status ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (j.fd < 0 && !ctx->status)
+        tt_fail(ctx, TT_EIO, "%s: cannot open it again: %s", path,
+                strerror(errno));
+    if (j.crc) make_table(j.crc);
+    if (ctx->status) out->without = 0;
+    else if (io_known_digest(want, path)) check_digest(&j, want, m.size);
+    else out->without = 1;
+    out->bytes = j.done;
+    if (j.fd >= 0) close(j.fd);
+    tt_arena_reset(&ctx->scratch, mark);
+    io_map_close(&m);
     return ctx->status;
 }

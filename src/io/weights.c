@@ -113,6 +113,9 @@ static bool not_a_weight(tt_weights *w, const char *name, tt_model_kind kind)
         w->scaled = true;
         return true;
     }
+    if (kind == TT_MODEL_DIT /* SkyReels-V2's; a table that is computed */
+        && (!strncmp(name, "model_type.", 11) || !strcmp(name, "freqs")))
+        return true;
     return kind == TT_MODEL_T5 && !strcmp(name, "spiece_model");
 }
 
@@ -263,8 +266,7 @@ static void unflatten_patch(tt_weights *w)
 
 static tt_status restore_shapes(tt_weights *w)
 {
-    w->gguf = !strcmp(w->file->format, "GGUF");
-    if (!w->gguf) return TT_OK;
+    if (strcmp(w->file->format, "GGUF")) return TT_OK;
     TT_TRY(recorded_shapes(w));
     unflatten_patch(w);
     return TT_OK;
@@ -327,6 +329,8 @@ tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
     if (!w)
         return tt_fail(ctx, TT_ENOMEM, "%s: no memory to open it", path);
     w->ctx = ctx;
+    w->kind = kind;
+    w->shapes_alone = opt && opt->shapes_alone;
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (!open_path(w, path, kind)) read_weights(w, kind, opt ? opt->ema : -1);
     tt_arena_reset(&ctx->scratch, m);

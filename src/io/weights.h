@@ -24,7 +24,9 @@ struct tt_weights {
     weight **sorted;    /* by name                                           */
     int64_t count;
     bool scaled;        /* has the marker of scaled 8-bit weights            */
-    bool gguf;          /* shapes may have lost leading ones                 */
+    tt_model_kind kind;
+    bool shapes_alone;  /* tt_weights_options                                */
+    bool checked;       /* its values: tt_weights_check                      */
     tt_file *turned;    /* values of weights_turn; NULL: none                */
     int64_t capacity;   /* of blank weights (blank.h), in tensors; 0: these
                            are those of a file                               */

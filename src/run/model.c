@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/nearest.h"
+#include "dit/load.h"
 #include "io/json.h"
 
 static bool exists(const char *path)
@@ -37,6 +38,25 @@ static void tell_source(tt_model_source *s, const tt_weights *w)
 static const char *const configs[] = {"config.json", "transformer/config.json",
                                       NULL};
 
+/* The config of the transformer: beside the weights that are named, else in the
+ * model's folder. *root is NULL where there is none. */
+static tt_status read_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                             char path[4096], const tt_model_paths *p)
+{
+    const char *weights = p->checkpoint ? p->checkpoint : p->dit;
+    *root = NULL;
+    if (ctx->status) return ctx->status;
+    if (weights)
+        TT_TRY(dit_config_beside(ctx, a, root, path, 4096, weights));
+    if (weights && !*root) {
+        char folder[4096];
+        snprintf(folder, sizeof folder, "%s/transformer/.", weights);
+        TT_TRY(dit_config_beside(ctx, a, root, path, 4096, folder));
+    }
+    if (*root || !find_in_model(path, 4096, p, configs)) return TT_OK;
+    return tt_json_file(ctx, a, root, path, 1 << 20);
+}
+
 int64_t tt_model_text_len(tt_ctx *ctx, const tt_model_paths *p)
 {
     enum { WAN = 512 };
@@ -44,8 +64,7 @@ int64_t tt_model_text_len(tt_ctx *ctx, const tt_model_paths *p)
     int64_t n = WAN;
     tt_arena a = {0};
     const tt_json *j = NULL;
-    if (!find_in_model(path, sizeof path, p, configs)) return WAN;
-    if (!tt_json_file(ctx, &a, &j, path, 1 << 20)) {
+    if (!read_config(ctx, &a, &j, path, p) && j) {
         n = tt_json_int(j, "text_len", WAN);
         if (n < 1 || n > TT_TEXT_LEN_MAX)
             tt_fail(ctx, TT_EFORMAT, "%s: text_len is %lld, expected 1 to %d",
@@ -63,8 +82,7 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
     const tt_json *j = NULL;
     *width = 832;
     *height = 480;
-    if (!find_in_model(path, sizeof path, p, configs)) return ctx->status;
-    if (!tt_json_file(ctx, &a, &j, path, 1 << 20)) {
+    if (!read_config(ctx, &a, &j, path, p) && j) {
         const tt_json *own = tt_json_get(j, "tether");
         *width = tt_json_int(own, "width", *width);
         *height = tt_json_int(own, "height", *height);
@@ -202,9 +220,8 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
     /* A checkpoint of weights alone takes its config from the folder it
      * belongs to. */
     char config[4096];
-    bool separate = (!p->model || strcmp(path, p->model))
-                 && find_in_model(config, sizeof config, p, configs);
-    tt_weights_options opt = {.ema = p->ema};
+    const bool there = find_in_model(config, sizeof config, p, configs);
+    tt_weights_options opt = {.ema = p->ema, .shapes_alone = p->shapes_alone};
     tt_weights *w;
     TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);
@@ -215,7 +232,7 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
         tt_weights_close(w);
         return ctx->status;
     }
-    return tt_dit_load(ctx, out, w, separate ? config : NULL, p->heads);
+    return tt_dit_load(ctx, out, w, there ? config : NULL, p->heads);
 }
 
 tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
@@ -272,7 +289,8 @@ static tt_status open_vae_part(tt_ctx *ctx, tt_vae **out,
     tt_weights *w;
     model_part part = {.prefix = "decoder.", .events = events,
                        .check = check_vae};
-    TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_VAE, NULL));
+    const tt_weights_options opt = {.ema = -1, .shapes_alone = p->shapes_alone};
+    TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_VAE, &opt));
     tell_source(source, w);
     tt_model_vae_class(ctx, &part.cls, p);
     if (parts & TT_VAE_DECODER && model_turn(ctx, w, p, &part)) {
@@ -290,7 +308,8 @@ tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
     if (!p->tiny_vae)
         return open_vae_part(ctx, out, p, TT_VAE_DECODER, source, events);
     *out = NULL;
-    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, NULL));
+    const tt_weights_options opt = {.ema = -1, .shapes_alone = p->shapes_alone};
+    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, &opt));
     tell_source(source, w);
     tt_vae_load_tiny(ctx, out, w);
     return settle(ctx, out, p);

@@ -265,6 +265,7 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(tt_settings_check(ctx, &r->s, &r->opt));
     if (r->s.plan) r->s.model.turned_dir = NULL; /* a plan writes nothing */
     TT_TRY(check_name(ctx, r));
+    r->s.model.shapes_alone = r->s.plan;
     TT_TRY(share_out(ctx, r));
     TT_TRY(scenes_read(ctx, &r->mem, &r->scenes, &r->s));
     TT_TRY(texts_collect(ctx, &r->texts, &r->s, &r->scenes));

@@ -86,7 +86,8 @@ static tt_status open_encoder(tt_ctx *ctx, encoder *e, const tt_run *run)
         TT_TRY(tt_tokenizer_open(ctx, &e->tok, path));
     }
     TT_TRY(tt_model_text_encoder(ctx, &weights, p));
-    TT_TRY(model_weights(ctx, &e->w, p, weights, TT_MODEL_T5, NULL));
+    const tt_weights_options opt = {.ema = -1, .shapes_alone = true};
+    TT_TRY(model_weights(ctx, &e->w, p, weights, TT_MODEL_T5, &opt));
     return tt_umt5_load(ctx, &e->enc, e->w);
 }
 

@@ -46,6 +46,7 @@ typedef struct spm_charsmap {
 
 struct tt_tokenizer {
     tt_arena arena;         /* owns this struct, the file's bytes, tables    */
+    const char *path;       /* for messages                                  */
     spm_piece *piece;
     int64_t n;
     spm_dict dict;          /* NORMAL, USER_DEFINED and UNUSED               */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/check.h"
 #include "io/map.h"
 #include "text/clean.h"
 #include "text/spm.h"
@@ -414,6 +415,7 @@ tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
                        what, SPM_FILE_LIMIT >> 20);
     tt_arena arena = {0};
     uint8_t *copy = tt_alloc(ctx, &arena, (int64_t)n, 1, "tokenizer file");
+    const char *path = tt_strdup(ctx, &arena, what);
     tt_tokenizer *tok = tt_alloc0(ctx, &arena, 1, sizeof *tok, "tokenizer");
     if (ctx->status) {
         tt_arena_free(&arena);
@@ -422,6 +424,7 @@ tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
     if (n) memcpy(copy, data, n);
     span file = {copy, copy + n};
     tok->arena = arena;
+    tok->path = path;
     if (build(ctx, tok, file, what)) {
         tt_tokenizer_close(tok);
         return ctx->status;
@@ -434,7 +437,7 @@ tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path)
 {
     io_map m;
     *out = NULL;
-    if (ctx->status) return ctx->status;
+    TT_TRY(io_check_download(ctx, path));
     TT_TRY(io_map_open(ctx, &m, path));
     tt_tokenizer_open_bytes(ctx, out, m.data, (size_t)m.size, path);
     io_map_close(&m);

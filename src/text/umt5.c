@@ -11,6 +11,7 @@
  * most negative finite number, so a fully masked sequence attends uniformly
  * instead of giving NaN.
  * Letters: n = B*L rows, C = dim, A = dim_attn = H*D, F = dim_ffn. */
+#include "text/spm.h"
 #include "text/umt5.h"
 
 #include <math.h>
@@ -207,6 +208,17 @@ static int64_t used_length(const int64_t *mask, int64_t B, int64_t L)
     return used;
 }
 
+/* A word is never zero: tt_weights_check looks at few rows. */
+static void check_row(tt_ctx *ctx, const run *r, const tt_host *row, int64_t id)
+{
+    for (int64_t i = 0; i < r->enc->cfg.dim; i++)
+        if (row[i] != 0) return;
+    if (r->enc->weights->shapes_alone || ctx->status) return;
+    tt_fail(ctx, TT_EFORMAT, "%s: the embedding of token %lld is zero, which "
+            "no training leaves: a download that did not end, or damage; fetch "
+            "the file again", tt_weights_path(r->enc->weights), (long long)id);
+}
+
 /* x and key_mask of the computed positions. */
 static void look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
                     const int64_t *mask, int64_t L)
@@ -217,8 +229,10 @@ static void look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
     if (!x) return;
     for (int64_t b = 0; b < r->B; b++) {
         for (int64_t t = 0; t < r->L; t++) {
-            tt_widen_at(x + (b * r->L + t) * C, e, ids[b * L + t] * C, C);
+            tt_host *row = x + (b * r->L + t) * C;
+            tt_widen_at(row, e, ids[b * L + t] * C, C);
             r->key_mask[b * r->L + t] = mask[b * L + t] != 0;
+            if (mask[b * L + t]) check_row(ctx, r, row, ids[b * L + t]);
         }
     }
     tt_put(ctx, r->x, x, n);
@@ -288,6 +302,28 @@ tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
     return ctx->status;
 }
 
+tt_status tt_umt5_check_tokenizer(tt_ctx *ctx, const tt_umt5 *enc,
+                                  const tt_tokenizer *tok)
+{
+    enum { EXTRA = 300, FILLED = 384 };
+    if (ctx->status || !enc || !tok) return ctx->status;
+    const int64_t rows = enc->cfg.vocab, more = rows - tok->n;
+    const char *own = tt_weights_path(enc->weights);
+    if (more && more != EXTRA && more != FILLED)
+        return tt_fail(ctx, TT_ESHAPE, "%.400s has %lld pieces, and the text "
+                       "encoder %.400s %lld rows: the tokenizer is another "
+                       "model's (umT5's has 256000 for 256384 rows); take the "
+                       "spiece.model that came with the encoder", tok->path,
+                       (long long)tok->n, own, (long long)rows);
+    if (tok->pad == 0 && tok->eos == 1 && (tok->unk == 2 || tok->unk == 3))
+        return TT_OK;
+    return tt_fail(ctx, TT_ESHAPE, "%.400s has padding, </s> and <unk> as %d, "
+                   "%d and %d, expected 0, 1 and 2: the tokenizer is another "
+                   "model's; take the spiece.model that came with the text "
+                   "encoder %.400s", tok->path, (int)tok->pad, (int)tok->eos,
+                   (int)tok->unk, own);
+}
+
 tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
                           const tt_tokenizer *tok, const char *prompt,
                           size_t n, int64_t length,
@@ -297,6 +333,7 @@ tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
     const int64_t room = length < 1 ? 1 : length;
     tt_token_row row = {.length = length};
     if (!opt) opt = &plain;
+    TT_TRY(tt_umt5_check_tokenizer(ctx, enc, tok));
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     row.ids = tt_alloc(ctx, &ctx->scratch, room, sizeof *row.ids, "ids");
     row.mask = tt_alloc(ctx, &ctx->scratch, room, sizeof *row.mask, "mask");

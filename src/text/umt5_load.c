@@ -134,6 +134,7 @@ tt_status tt_umt5_load(tt_ctx *ctx, tt_umt5 **out, tt_weights *weights)
     }
     enc->arena = arena;
     enc->weights = weights;
+    tt_weights_check(ctx, weights);
     infer_config(ctx, &enc->cfg, weights);
     enc->block = tt_alloc0(ctx, &enc->arena, enc->cfg.layers,
                            sizeof *enc->block, "text encoder blocks");

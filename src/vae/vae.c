@@ -141,6 +141,7 @@ static tt_status load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
     const bool dec = (parts & TT_VAE_DECODER) != 0;
     int64_t dim = 0, z = 0;
     TT_TRY(refuse_relatives(ctx, w));
+    TT_TRY(tt_weights_check(ctx, w));
     TT_TRY(extent(ctx, &dim, w, dec ? "decoder.head.0.gamma"
                                     : "encoder.conv1.bias"));
     TT_TRY(extent(ctx, &z, w, dec ? "conv2.weight" : "conv1.weight"));
@@ -190,7 +191,7 @@ static tt_status load_tiny(tt_ctx *ctx, tt_vae *v, tt_weights *w)
     tt_bind bind;
     v->w = w;
     v->tiny = tt_alloc0(ctx, &v->arena, 1, sizeof *v->tiny, "tiny VAE");
-    if (!v->tiny) return ctx->status;
+    if (!v->tiny || tt_weights_check(ctx, w)) return ctx->status;
     tt_bind_begin(&bind, ctx, w, &v->arena, "tiny VAE");
     taehv_bind(v->tiny, &bind, TT_VAE_DECODER);
     return tt_bind_end(&bind, unread);

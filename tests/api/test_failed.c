@@ -130,6 +130,8 @@ static char text[256];
           &(tt_convert_options){.kind = -1})                                   \
     GIVES(tt_tensor_digest, c, text, NULL)                                     \
     GIVES(tt_file_verify, c, &(tt_verify_report){0}, NULL, NULL, NULL)         \
+    GIVES(tt_digest_verify, c, &(tt_verify_report){0}, "file")                 \
+    GIVES(tt_weights_check, c, NULL)                                           \
     RUNS(tt_file_close, NULL)                                                  \
     SOME(tt_file_format, NULL)                                                 \
     RUNS(tt_file_count, NULL)                                                  \
@@ -296,6 +298,7 @@ static char text[256];
     MAKES(tt_umt5_open, tt_umt5, c, &made, "model")                            \
     MAKES(tt_umt5_load, tt_umt5, c, &made, NULL)                               \
     GIVES(tt_umt5_encode, c, NULL, NULL, NULL, &(tt_umt5_input){0})            \
+    GIVES(tt_umt5_check_tokenizer, c, NULL, NULL)                              \
     GIVES(tt_prompt_embed, c, NULL, NULL, NULL, "text", 4, 8, NULL)            \
     RUNS(tt_tokenizer_close, NULL)                                             \
     RUNS(tt_tokenizer_size, NULL)                                              \

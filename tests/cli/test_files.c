@@ -139,21 +139,22 @@ static void test_own(void)
 }
 
 /* Zeros in the file `name`, `at_end` bytes before its end. */
-static void put_zeros(const char *name, long at_end, size_t n)
+static void put_bytes(const char *name, char value, long at_end, size_t n)
 {
-    static const char zero[1 << 14];
+    char some[1 << 14];
+    memset(some, value, sizeof some);
     chmod(at(name), 0644);               /* copies of what nobody may write */
     FILE *f = fopen(at(name), "r+b");
-    expect(f && n <= sizeof zero && !fseek(f, -at_end, SEEK_END)
-           && fwrite(zero, 1, n, f) == n && !fclose(f), "zeros in %s", name);
+    expect(f && n <= sizeof some && !fseek(f, -at_end, SEEK_END)
+           && fwrite(some, 1, n, f) == n && !fclose(f), "others in %s", name);
 }
 
 /* The same text and the same model, with other values. */
 static void put_other_inputs(void)
 {
     run_after("cp e e2; cp -r m m2; ", "--version > /dev/null");
-    put_zeros("e2", 296960, 1024); /* its text */
-    put_zeros("m2/diffusion_pytorch_model.safetensors", 1 << 14, 1 << 14);
+    put_bytes("e2", 0, 296960, 1024); /* its text */
+    put_bytes("m2/diffusion_pytorch_model.safetensors", 0x3c, 1 << 14, 1 << 14);
 }
 
 /* A file that is complete and another run's, or nothing: what is said. */

@@ -91,7 +91,7 @@ static void compare(const char *what, const tt_weights *a,
 
 static tt_weights *open_layout(const char *layout, int ema)
 {
-    tt_weights_options opt = {ema};
+    tt_weights_options opt = {.ema = ema};
     tt_weights *w;
     expect_ok(tt_weights_open(ctx, &w, ref_path("dit/layouts/%s", layout),
                               TT_MODEL_DIT, &opt), layout);

@@ -1,0 +1,128 @@
+/* test_model_files.c: model files that are not what they should be, as `tether
+ * generate`, `embed`, `convert` and `inspect` meet them.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/cli/program.h"
+
+#define RUN "-p red -W 64 -H 64 --latents 3 --no-decode --latents-out o.st "
+
+static char demo[1100], other[1100];
+
+/* A copy of the demo model in folder `name`. */
+static void copy(const char *name)
+{
+    char line[2600];
+    snprintf(line, sizeof line, "cp -r '%s' '%s' && chmod -R u+w '%s'", demo,
+             at(name), at(name));
+    expect(system(line) == 0, "copy to %s", name);
+}
+
+/* The demo's config.json with another number of heads, behind `mark`. */
+static void put_config(const char *path, const char *mark, const char *heads)
+{
+    char text[8192], name[1200];
+    snprintf(name, sizeof name, "%s/config.json", demo);
+    const char *own = text_of(name), *at_heads = strstr(own, "\"num_heads\":");
+    if (!expect(at_heads != NULL, "num_heads in %s", name)) return;
+    const char *rest = at_heads + strcspn(at_heads, ",}");
+    snprintf(text, sizeof text, "%s%.*s\"num_heads\": %s%s", mark,
+             (int)(at_heads - own), own, heads, rest);
+    put_file(path, text, 0644);
+}
+
+static bool same_as(const char *want)
+{
+    const bool is = same(at("o.st"), at(want));
+    unlink(at("o.st"));
+    return is;
+}
+
+/* The transformer's own config.json is the one that counts. */
+static void test_config(void)
+{
+    expect(run("generate -m %s " RUN, demo) == 0, "the demo: %s", said);
+    rename(at("o.st"), at("four.st"));
+    copy("eight");
+    put_config(at("eight/config.json"), "", "8");
+    expect(run("generate -m eight " RUN) == 0, "eight heads: %s", said);
+    expect(!same(at("o.st"), at("four.st")), "other bits");
+    rename(at("o.st"), at("eight.st"));
+    expect(run("generate -m %s --dit eight " RUN, demo) == 0
+           && same_as("eight.st"), "--dit FOLDER with its config: %s", said);
+    expect(run("generate -m eight --dit %s/diffusion_pytorch_model.safetensors "
+               RUN, demo) == 0 && same_as("four.st"), "--dit FILE: %s", said);
+    expect(run("generate -m %s --checkpoint eight/diffusion_pytorch_model."
+               "safetensors " RUN, demo) == 0 && same_as("eight.st"),
+           "--checkpoint FILE: %s", said);
+    unlink(at("eight/config.json"));
+    expect(run("generate -m %s --dit eight " RUN, demo) == 0
+           && same_as("four.st"), "without one, that of -m: %s", said);
+    put_config(at("eight/config.json"), "\xef\xbb\xbf", "8");
+    expect(run("generate -m eight " RUN) == 0 && same_as("eight.st"),
+           "a byte order mark: %s", said);
+    /* a folder of ComfyUI's: the config is in its root */
+    mkdir(at("eight/diffusion_models"), 0777);
+    rename(at("eight/diffusion_pytorch_model.safetensors"),
+           at("eight/diffusion_models/wan.safetensors"));
+    expect(run("generate -m eight " RUN) == 0 && same_as("eight.st"),
+           "ComfyUI's: %s", said);
+}
+
+static void test_tokenizer(void)
+{
+    char pub[1100];
+    reference(pub, "t5_tokenizer/pub_b.model");
+    refuses(1, "pieces, and the text encoder", "generate -m %s --tokenizer %s "
+            RUN, demo, pub);
+    refuses(1, "pieces, and the text encoder", "embed -m %s --tokenizer %s -p "
+            "red -o e.st", demo, pub);
+    expect(!exists(at("e.st")), "no embeddings");
+    copy("wrong");
+    snprintf(other, sizeof other, "cp '%s' '%s'", pub,
+             at("wrong/google/umt5-xxl/spiece.model"));
+    expect(system(other) == 0, "another tokenizer");
+    expect(run("inspect wrong > out") == 0
+           && strstr(text_of(at("out")), "pieces, and the text encoder"),
+           "inspect: %.600s", text_of(at("out")));
+}
+
+static void test_inspect(void)
+{
+    copy("half");
+    put_file(at("half/diffusion_pytorch_model.safetensors.aria2"), "", 0644);
+    put_file(at("half/google/umt5-xxl/spiece.model.part"), "", 0644);
+    refuses(1, ".aria2 is there", "generate -m half " RUN);
+    refuses(1, ".aria2 is there", "convert half/diffusion_pytorch_model."
+            "safetensors -o c.st");
+    refuses(1, "spiece.model.part is there", "tokenize -m half -p red");
+    expect(run("inspect half > out") == 0
+           && strstr(text_of(at("out")), "safetensors.aria2 is there")
+           && strstr(text_of(at("out")), "spiece.model.part is there"),
+           "inspect: %.900s", text_of(at("out")));
+    refuses(1, ".part is there", "inspect half --verify > out");
+    expect(run("inspect half/diffusion_pytorch_model.safetensors --json > out")
+           == 0 && strstr(text_of(at("out")), "\"problem\""), "JSON: %.300s",
+           text_of(at("out")));
+    mkdir(at("two"), 0777);
+    rename(at("half"), at("two/high_noise_model"));
+    refuses(1, "two experts", "generate -m two " RUN);
+    expect(run("inspect two > out") == 0
+           && strstr(text_of(at("out")), "two experts"), "inspect: %.600s",
+           text_of(at("out")));
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!program_begin("cli/model_files", argv)) return test_end();
+    reference(demo, "demo");
+    test_config();
+    test_tokenizer();
+    test_inspect();
+    return program_end();
+}

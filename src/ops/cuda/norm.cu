@@ -22,7 +22,7 @@ template <int N, class ADD>
 DEVICE void in_turn(const float *x, int64_t count, int64_t stride, ADD add)
 {
     const int64_t whole = count / N * N;
-    float even[N] = {0}, odd[N];
+    float even[N] = {}, odd[N];
     auto ask = [&](float (&v)[N], int64_t from) {
         const float *at = x + (from < whole ? from : 0) * stride;
         UNROLL

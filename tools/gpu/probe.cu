@@ -278,10 +278,10 @@ __global__ void gelus(unsigned long long *bad)
         gelu_all(v);
         UNROLL
         for (int k = 0; k < 4; k++) {
-            const float want = gelu_f32(float_of((uint32_t)i +
-                                                 ((uint32_t)k << 30)));
-            n += bits_of(want) != bits_of(v[k]) &&
-                 (want == want || v[k] == v[k]);
+            const uint32_t bits = (uint32_t)i + ((uint32_t)k << 30);
+            const float want = gelu_f32(float_of(bits));
+            n += bits_of(want) != bits_of(v[k])
+                 && (want == want || v[k] == v[k]);
         }
     }
     if (n) atomicAdd(bad, n);

@@ -48,7 +48,7 @@ typedef struct cuda_conv_args {
 #define TILE_COLS 128
 #define TILE_K 16
 #define TILE_PITCH (TILE_K + 4)
-#define TILE_STAGES 4                    /* one is read, two are on their way  */
+#define TILE_STAGES 4                    /* one is read, two on their way     */
 #define TILE_BYTES ((TILE_ROWS + TILE_COLS) * TILE_PITCH * 4)
 #define TILE_THREADS 256
 #define TILE_SHARED (TILE_STAGES * TILE_BYTES)

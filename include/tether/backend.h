@@ -51,8 +51,8 @@ typedef struct tt_abi {
                 (int32_t)sizeof(tt_tensor), 0 TT_OPS(TT_ABI_ARGS)}
 
 /* Several operators in one ("several operators in one" of ops.h), with the bits
- * of calls one after the other. The pairs are all there; the others may be NULL.
- */
+ * of calls one after the other. The pairs are all there; the others may be
+ * NULL. */
 typedef struct tt_fused {
     void (*linear_gelu)(tt_ctx *ctx, const tt_linear_args *a);
     void (*linear_add)(tt_ctx *ctx, const tt_linear_args *a,

@@ -302,14 +302,22 @@ tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
     return ctx->status;
 }
 
+static int64_t rounded_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+/* The embedding has a row for each piece, perhaps for 300 sentinel tokens as
+ * well, and may be filled up to a multiple of 128: umT5's 256000 are 256384. */
 tt_status tt_umt5_check_tokenizer(tt_ctx *ctx, const tt_umt5 *enc,
                                   const tt_tokenizer *tok)
 {
-    enum { EXTRA = 300, FILLED = 384 };
+    enum { EXTRA = 300, WHOLE = 128 };
     if (ctx->status || !enc || !tok) return ctx->status;
-    const int64_t rows = enc->cfg.vocab, more = rows - tok->n;
+    const int64_t rows = enc->cfg.vocab, n = tok->n;
     const char *own = tt_weights_path(enc->weights);
-    if (more && more != EXTRA && more != FILLED)
+    if (rows != n && rows != n + EXTRA && rows != rounded_up(n, WHOLE)
+        && rows != rounded_up(n + EXTRA, WHOLE))
         return tt_fail(ctx, TT_ESHAPE, "%.400s has %lld pieces, and the text "
                        "encoder %.400s %lld rows: the tokenizer is another "
                        "model's (umT5's has 256000 for 256384 rows); take the "

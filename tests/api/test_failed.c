@@ -490,7 +490,7 @@ static const char *const apart[] = {
     "tt_values_view",
     "tt_threads_sleep", "tt_cores_find", "tt_cores_reason",
     "tt_ops_class", "tt_class_name", "tt_class_find", "tt_class_at",
-    "tt_class_saved", "tt_class_names", "tt_policy_find",
+    "tt_class_saved", "tt_manifest_class", "tt_class_names", "tt_policy_find",
     "tt_policy_at", "tt_policy_defaults", "tt_policy_start",
     "tt_policy_class_of", "tt_policy_knob", "tt_policy_get", "tt_policy_put",
     "tt_policy_show", "tt_policy_describe", "tt_rollout_defaults",

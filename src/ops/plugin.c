@@ -98,7 +98,7 @@ static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
     if (arith && !p->arith)
         return tt_fail(ctx, TT_EFORMAT, "%s: declares the arithmetic \"%s\"%s"
                        "; known are %s", path, arith,
-                        tt_arith_hint(hint, arith),
+                       tt_arith_hint(hint, arith),
                        tt_arith_names());
     TT_TRY(complete(ctx, p, path, theirs));
     TT_TRY(tt_ops_open(ctx, &p->ops));

@@ -332,6 +332,17 @@ check-vdp: $(B)/tests/ops/test_vdp_unit   ## is class vdp this CPU's VDPBF16PS? 
 
 # Every policy, both main classes, one thread and two; KILLS chooses how many.
 KILLS ?= 300
+# No option of the engine's: any C11 compiler, no other folder.
+.PHONY: golden check-golden
+golden: build/golden   ## build/golden: src/golden, the whole model in plain C
+build/golden: $(wildcard src/golden/*.[ch])
+	@mkdir -p build
+	$(call run,CC,$@)$(CC) -std=c11 -O2 src/golden/*.c -lm -o $@
+
+check-golden: all $(B)/tests/golden/test_cases   ## has src/golden the bits of the engine, by every compiler that can be had here?
+	@$(B)/tests/golden/test_cases
+	@sh tests/golden/test_golden.sh $(B) all
+
 check-kill: all $(B)/tests/cli/test_checkpoint   ## kill runs at 300 random moments: do all go on to the same bytes?
 	@TT_KILLS=$(KILLS) $(B)/tests/cli/test_checkpoint
 
@@ -514,6 +525,9 @@ $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c $(
 
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS_ALL)
+
+# The functions of src/golden, which need nothing of the library.
+$(B)/tests/golden/test_cases: $(filter-out %/main.o,$(call obj,$(wildcard src/golden/*.c)))
 
 # Its ranks are threads that call the command.
 $(B)/tests/cli/test_during: $(filter-out %/main.o,$(call obj,$(CLI_SRC)))

@@ -1,0 +1,466 @@
+/* test_cases.c: src/golden itself against the official code.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Known answers, by calls of the functions in src/golden alone: GRAB, TAME, the
+ * schedule, noise, the network, rollouts of every policy, umT5, the tokenizer
+ * and the VAE. Tolerances are those of ref_data/README.md. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/golden/golden.h"
+#include "tests/harness.h"
+
+static const float *input(test_case *c, const char *name)
+{
+    int64_t n;
+    return (const float *)(const void *)case_input(c, name, &n);
+}
+
+/* The file with the closer answer. */
+static const tt_entry *answer(test_case *c, const char *name)
+{
+    const tt_entry *e = c->expected_f64 ? tt_file_find(c->expected_f64, name)
+                                        : NULL;
+    return e ? e : tt_file_find(c->expected, name);
+}
+
+static void near(test_case *c, const char *name, const float *got, int64_t n,
+                 double tol)
+{
+    const tt_entry *want = answer(c, name);
+    char what[700];
+    snprintf(what, sizeof what, "%s %s", c->dir, name);
+    if (expect(want != NULL, "%s: no answer", what))
+        expect_close(what, (const tt_real *)(const void *)got, n, want, tol, 0);
+}
+
+/* ---- parts of TetherCache ------------------------------------------------ */
+
+static void grab_case(test_case *c, const tt_json *sub)
+{
+    const char *id = tt_json_str(sub, "id", NULL);
+    const int P = (int)tt_json_int(sub, "n_cand", 0);
+    const int M = (int)tt_json_int(sub, "memory_size", 0);
+    const int L = (int)tt_json_int(sub, "frame_tokens", 0);
+    const int T = (int)tt_json_int(sub, "query_tokens", 0);
+    char name[64];
+    int64_t n;
+    snprintf(name, sizeof name, "%s.q", id);
+    const float *q = input(c, name);
+    const tt_entry *shape = tt_file_find(c->inputs, name);
+    const int H = (int)shape->t.dim[2], D = (int)shape->t.dim[3];
+    const size_t width = (size_t)H * D;
+    snprintf(name, sizeof name, "%s.k", id);
+    const float *k = input(c, name);
+    snprintf(name, sizeof name, "%s.index", id);
+    const int64_t *index = case_input_i64(c, name, &n);
+    int number[64];
+    bool keep[64];
+    double mass[64], div[64], score[64];
+    float got[3][64];
+    int64_t kept[64];
+    double *mq = doubles(width), *mk = doubles((size_t)P * width);
+    column_mean(mq, q, T, width);
+    for (int i = 0; i < P; i++) {
+        number[i] = (int)index[i];
+        column_mean(mk + i * width, k + (size_t)i * L * width, L, width);
+    }
+    grab_importance(mass, mq, mk, P, H, D,
+                    tt_json_num(sub, "score_temperature", 1));
+    grab_diversity(div, mass, number, P);
+    grab_score(score, mass, div, P, tt_json_num(sub, "alpha", 0));
+    grab_select(keep, score, P, M);
+    for (int i = 0; i < P; i++) {
+        got[0][i] = (float)mass[i];
+        got[1][i] = (float)div[i];
+        got[2][i] = P <= M ? 0 : (float)score[i];
+        kept[i] = keep[i];
+    }
+    static const char *const what[] = {"mass", "div", "score"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "%s.%s", id, what[i]);
+        near(c, name, got[i], P, 2e-6);
+    }
+    snprintf(name, sizeof name, "%s.keep", id);
+    expect_int(name, kept, P, case_expected(c, name));
+    free(mq), free(mk);
+}
+
+static void tame_case(test_case *c, const tt_json *sub)
+{
+    const char *id = tt_json_str(sub, "id", NULL);
+    char name[64];
+    int64_t n, m = 0;
+    const double tau = tt_json_num(sub, "tau", 0);
+    snprintf(name, sizeof name, "%s.x", id);
+    float *x = (float *)(void *)case_input(c, name, &n);
+    const tt_entry *e = tt_file_find(c->inputs, name);
+    const int L = (int)e->t.dim[1], width = (int)(e->t.dim[2] * e->t.dim[3]);
+    snprintf(name, sizeof name, "%s.trusted", id);
+    const bool trusted = tt_file_find(c->inputs, name) != NULL;
+    if (trusted && tau != 0) {
+        const float *t = (float *)(void *)case_input(c, name, &m);
+        double *mean = doubles(width), *sd = doubles(width);
+        tame_stat(mean, sd, t, 1, (int)(m / width), width);
+        if (m) tame_edit(x, L, width, mean, sd, tau);
+        free(mean), free(sd);
+    }
+    snprintf(name, sizeof name, "%s.y", id);
+    near(c, name, x, n, 2e-6);
+}
+
+static void each_sub(const char *path, void (*fn)(test_case *, const tt_json *))
+{
+    test_case c;
+    if (!case_open(&c, "%s", path)) return;
+    const tt_json *list = tt_json_get(c.json, "subcases");
+    for (const tt_json *s = tt_json_first(list); s; s = tt_json_next(s))
+        fn(&c, s);
+    case_close(&c);
+}
+
+static void test_noise(void)
+{
+    test_case c;
+    if (!case_open(&c, "noise_tn1")) return;
+    const size_t n = 16 * 4 * 6;
+    float *x = floats(6 * n);
+    for (int f = 0; f < 6; f++) noise_frame(x + f * n, n, 42, f, 0);
+    near(&c, "noise", x, (int64_t)(6 * n), 5e-7);
+    free(x);
+    case_close(&c);
+}
+
+/* ---- rollouts ------------------------------------------------------------ */
+
+static void set(video *v, const char *name, double value)
+{
+    for (knob *k = v->o; k->name; k++)
+        if (!strcmp(k->name, name)) k->value = value;
+}
+
+static void set_from(video *v, const tt_json *o, const char *key,
+                     const char *name)
+{
+    const tt_json *j = tt_json_get(o, key);
+    if (j && j->kind == TT_JSON_NUMBER) set(v, name, tt_json_real(j));
+}
+
+static void read_policy(video *v, const tt_json *j)
+{
+    const char *name = tt_json_str(j, "policy", NULL), *pool, *way;
+    const tt_json *o = tt_json_get(j, "params");
+    if (!o) o = j;
+    way = tt_json_str(o, "mode", NULL);
+    v->policy = !strcmp(name, "tethercache") ? &tethercache
+              : !strcmp(name, "infinity_rope") ? &infinity
+              : !strcmp(name, "memrope") ? &memrope
+              : strcmp(name, "deep_forcing") ? &fifo
+              : way && !strcmp(way, "ds") ? &deep_sink : &deep_forcing;
+    memcpy(v->o, v->policy->knobs, sizeof v->o);
+    static const char *const names[][2] = {
+        {"K", "budget"}, {"S", "sink"}, {"R", "recent"}, {"M", "memory"},
+        {"N", "compress-to"}, {"alpha", "alpha"}, {"tau", "tau"},
+        {"score_temperature", "score-temperature"}, {"max_reuse", "max-reuse"},
+        {"alpha_long", "alpha-long"}, {"alpha_short", "alpha-short"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        set_from(v, o, names[i][0], names[i][1]);
+    pool = tt_json_str(j, "grab_pool", NULL);
+    if (pool && !strncmp(pool, "one frame", 9)) set(v, "pool", 1);
+    way = tt_json_str(o, "method", NULL);
+    if (way && !strcmp(way, "eviction")) set(v, "memrope-method", 1);
+    if (tt_json_bool(o, "adaptive", false)) set(v, "adaptive", 1);
+}
+
+static void read_schedule(video *v, const tt_json *j)
+{
+    double list[STEPS_MAX + 1] = {0};
+    int n = 0;
+    const tt_json *l = tt_json_get(j, "denoising_step_list");
+    for (const tt_json *s = tt_json_first(l); s; s = tt_json_next(s))
+        list[n++] = tt_json_real(s);
+    schedule_make(&v->schedule, tt_json_num(j, "timestep_shift", 5), list,
+                  tt_json_bool(j, "warp_denoising_step", true));
+}
+
+static transformer *model_of(const test_case *c)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s/%s", c->dir,
+             tt_json_str(c->json, "model", NULL));
+    return transformer_open(path);
+}
+
+/* A[3s] | B[2.3s#] | C[2.3s]: B begins at chunk 4, C at chunk 7 with a cut. */
+static void read_scenes(video *v, test_case *c)
+{
+    v->scenes = 1;
+    v->text[0] = prompt_open(v->model, input(c, "text"));
+    if (tt_json_int(c->json, "n_prompts", 1) != 3) return;
+    v->scenes = 3;
+    v->text[1] = prompt_open(v->model, input(c, "text_1"));
+    v->text[2] = prompt_open(v->model, input(c, "text_2"));
+    v->scene[1] = 4;
+    v->scene[2] = 7;
+    v->cut[2] = true;
+}
+
+static void roll(const char *path, double tol)
+{
+    test_case c;
+    video v = {.h = 0};
+    if (!case_open(&c, "%s", path)) return;
+    const tt_json *shape = tt_json_get(c.json, "latent_shape");
+    v.model = model_of(&c);
+    v.h = (int)tt_json_real(tt_json_at(shape, 1));
+    v.w = (int)tt_json_real(tt_json_at(shape, 2));
+    v.frames = (int)tt_json_int(c.json, "num_latents", 0);
+    v.chunk = (int)tt_json_int(c.json, "chunk", 3);
+    v.lone_first = tt_json_bool(c.json, "independent_first_frame", false);
+    v.context_noise = tt_json_num(c.json, "context_noise", 0);
+    v.given_frames = (int)tt_json_int(c.json, "initial_frames", 0);
+    if (v.given_frames) v.given = input(&c, "initial_latent");
+    v.noise = input(&c, "noise");
+    v.renoise = input(&c, "renoise");
+    read_policy(&v, c.json);
+    read_schedule(&v, c.json);
+    read_scenes(&v, &c);
+    float *x = video_make(&v);
+    near(&c, "latents", x, (int64_t)(v.given_frames + v.frames) * 16 * v.h
+                               * v.w, tol);
+    free(x);
+    case_close(&c);
+}
+
+/* ---- the network --------------------------------------------------------- */
+
+static void test_forward(const char *path)
+{
+    test_case c;
+    if (!case_open(&c, "dit/%s", path)) return;
+    transformer *m = model_of(&c);
+    const tt_entry *e = tt_file_find(c.inputs, "latent");
+    const int f = (int)e->t.dim[2], h = (int)e->t.dim[4], w = (int)e->t.dim[5];
+    const size_t n = (size_t)f * 16 * h * w;
+    const float *x = input(&c, "latent"), *t = input(&c, "t");
+    float *flow = floats(3 * n);
+    prompt *text = prompt_open(m, input(&c, "text"));
+    const geometry g = {.layers = m->layers, .L = h / 2 * (w / 2),
+                        .grid = w / 2, .heads = m->heads,
+                        .D = m->dim / m->heads, .frames = 2 * f, .chunk = f,
+                        .first_chunk = f, .scenes = 1};
+    cache *all = cache_open(&full, full.knobs, &g, NULL);
+    for (int i = 0; i < 3; i++) {
+        double each[8];
+        for (int k = 0; k < f; k++) each[k] = t[i * f + k];
+        const pass p = {.start = i ? f : 0, .frames = f, .h = h, .w = w};
+        transformer_run(m, flow + i * n, x + i * n, each, &p, text, all);
+    }
+    near(&c, "flow", flow, (int64_t)(3 * n), case_tolerance(&c, "flow", 0));
+    cache_close(all, m->layers);
+    free(flow);
+    case_close(&c);
+}
+
+/* One model as F32, BF16 and F16. */
+static void test_layouts(void)
+{
+    static const char *const name[][2] = {
+        {"wan", "flow"}, {"wan_bf16", "flow_bf16"}, {"wan_f16", "flow_f16"}};
+    test_case c;
+    if (!case_open(&c, "dit/layouts_forward")) return;
+    for (int i = 0; i < 3; i++) {
+        char path[700];
+        snprintf(path, sizeof path, "%s/../layouts/%s", c.dir, name[i][0]);
+        transformer *m = transformer_open(path);
+        const tt_entry *e = tt_file_find(c.inputs, "latent");
+        const int h = (int)e->t.dim[3], w = (int)e->t.dim[4];
+        const int f = (int)e->t.dim[1];
+        const float *t = input(&c, "t");
+        double each[8];
+        for (int k = 0; k < f; k++) each[k] = t[k];
+        const size_t n = (size_t)f * 16 * h * w;
+        float *flow = floats(n);
+        prompt *text = prompt_open(m, input(&c, "text"));
+        const geometry g = {.layers = m->layers, .L = h / 2 * (w / 2),
+                            .grid = w / 2, .heads = m->heads,
+                            .D = m->dim / m->heads, .frames = f, .chunk = f,
+                            .first_chunk = f, .scenes = 1};
+        const pass p = {.frames = f, .h = h, .w = w};
+        cache *all = cache_open(&full, full.knobs, &g, NULL);
+        transformer_run(m, flow, input(&c, "latent"), each, &p, text, all);
+        near(&c, name[i][1], flow, (int64_t)n,
+             case_tolerance(&c, name[i][1], 0));
+        cache_close(all, m->layers);
+        free(flow);
+    }
+    case_close(&c);
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+static void test_t5(const char *path)
+{
+    test_case c;
+    int64_t n;
+    int dim = 0;
+    if (!case_open(&c, "%s", path)) return;
+    const int64_t *ids = case_input_i64(&c, "ids", &n);
+    const int64_t *mask = case_input_i64(&c, "mask", &n);
+    const int length = (int)tt_json_int(c.json, "length", 0);
+    const int B = (int)(n / length);
+    char file[700];
+    snprintf(file, sizeof file, "%s/weights.safetensors", c.dir);
+    weights *f = weights_open(file);
+    float *all = NULL;
+    for (int b = 0; b < B; b++) {
+        int *row = memory((size_t)length, sizeof *row);
+        bool *real = memory((size_t)length, sizeof *real);
+        for (int i = 0; i < length; i++) {
+            row[i] = (int)ids[b * length + i];
+            real[i] = mask[b * length + i] != 0;
+        }
+        float *x = text_encode(f, row, real, length, &dim);
+        const size_t size = (size_t)length * dim;
+        if (!all) all = floats(B * size);
+        memcpy(all + b * size, x, size * sizeof *x);
+        free(x), free(row), free(real);
+    }
+    near(&c, "context", all, (int64_t)B * length * dim, 2e-5);
+    weights_close(f);
+    free(all);
+    case_close(&c);
+}
+
+static size_t from_hex(char *to, const char *hex)
+{
+    size_t n = 0;
+    unsigned byte;
+    for (; sscanf(hex, "%2x", &byte) == 1; hex += 2) to[n++] = (char)byte;
+    return n;
+}
+
+static void test_tokens(const char *model, const char *table)
+{
+    static char line[65536], hex[65536], bytes[32768];
+    static int ids[20000];
+    char path[300];
+    snprintf(path, sizeof path, "%s", ref_path("t5_tokenizer/%s", model));
+    tokenizer *t = tokenizer_open(path);
+    FILE *f = fopen(ref_path("t5_tokenizer/%s", table), "r");
+    int texts = 0;
+    if (!expect(f != NULL, "%s is there", table)) return;
+    while (fgets(line, sizeof line, f)) {
+        int at = 0, n = 0, i = 0;
+        long want;
+        if (line[0] == '#' || sscanf(line, "%*d %65535s %n", hex, &at) != 1)
+            continue;
+        const size_t size = hex[0] == '-' ? 0 : from_hex(bytes, hex);
+        n = tokenize(t, bytes, size, ids, 20000);
+        char *end = line + at;
+        bool same = true;
+        while (*end != '-' && (want = strtol(end, &end, 10), *end)
+               && i < n) {
+            same = same && want == ids[i++];
+            if (strspn(end, " \n") == strlen(end)) break;
+        }
+        expect(same && i == n, "%s: text %d: %d of %d ids", table, texts, i, n);
+        texts++;
+    }
+    fclose(f);
+    expect(texts > 10, "%s: %d texts", table, texts);
+}
+
+/* ---- VAE ----------------------------------------------------------------- */
+
+static void vae_case(test_case *c, vae *v[2], const tt_json *run)
+{
+    const char *id = tt_json_str(run, "run", NULL);
+    const bool encode = !strcmp(tt_json_str(run, "op", NULL), "encode");
+    const int T = (int)tt_json_int(run, "T", 0);
+    const int h = (int)tt_json_int(run, "h", 0);
+    const int w = (int)tt_json_int(run, "w", 0);
+    char name[64];
+    snprintf(name, sizeof name, encode ? "%s.video" : "%s.z", id);
+    const float *x = input(c, name);
+    const int channels = encode ? 3 : 16, out_channels = encode ? 16 : 3;
+    const size_t in = (size_t)h * w;
+    const size_t out = encode ? (size_t)(h / 8) * (w / 8) : 64 * in;
+    const int frames = encode ? 1 + (T - 1) / 4 : 4 * T - 3;
+    float *one = floats(channels * in), *got = floats(4 * out_channels * out);
+    float *all = floats((size_t)out_channels * frames * out);
+    vae_restart(v[encode]);
+    for (int t = 0, done = 0; t < T; t++) {
+        for (int k = 0; k < channels; k++)
+            memcpy(one + k * in, x + ((size_t)k * T + t) * in,
+                   in * sizeof *x);
+        const int n = vae_run(v[encode], got, one, h, w);
+        for (int i = 0; i < n && done < frames; i++, done++)
+            for (int k = 0; k < out_channels; k++)
+                memcpy(all + ((size_t)k * frames + done) * out,
+                       got + ((size_t)i * out_channels + k) * out,
+                       out * sizeof *x);
+    }
+    snprintf(name, sizeof name, encode ? "%s.mu" : "%s.video", id);
+    if (!answer(c, name))
+        snprintf(name, sizeof name, encode ? "%s.z" : "%s.video_raw", id);
+    near(c, name, all, (int64_t)out_channels * frames * (int64_t)out, 2e-5);
+    free(one), free(got), free(all);
+}
+
+static void test_vae(const char *path)
+{
+    test_case c;
+    char file[700];
+    if (!case_open(&c, "%s", path)) return;
+    snprintf(file, sizeof file, "%s/weights.safetensors", c.dir);
+    vae *v[2] = {vae_open(file, false), vae_open(file, true)};
+    const tt_json *list = tt_json_get(c.json, "runs");
+    for (const tt_json *r = tt_json_first(list); r; r = tt_json_next(r))
+        vae_case(&c, v, r);
+    case_close(&c);
+}
+
+int main(void)
+{
+    static const char *const rolls[] = {
+        "global", "fifo_K9_S0", "fifo_K9_S2", "fifo_K7_S1", "iff", "extend",
+        "nowarp", "tether_K9", "tether_K21", "tether_K7_quirk", "tether_tau0",
+        "tether_temp", "tether_paper", "i2v_iff", "context_noise"};
+    static const char *const others[] = {
+        "sf_full", "sf_fifo_k6_s2", "inf_k6_s1", "inf_k21_s3",
+        "inf_scenes_k6", "mem_ema_k12", "mem_adaptive_k12", "mem_fifo_k9_s0",
+        "mem_fifo_k9_s2", "deep_ds_k21", "deep_pc_k9", "deep_pc_k21"};
+    char path[64];
+    test_begin("golden/cases");
+    if (sizeof(tt_real) != 4) {
+        skip("golden computes in float; this build is in double");
+        return test_end();
+    }
+    each_sub("dit/grab_unit", grab_case);
+    each_sub("dit/tame_unit", tame_case);
+    test_noise();
+    test_forward("tiny_a_forward");
+    test_forward("tiny_b_forward");
+    test_forward("head128_forward");
+    test_layouts();
+    for (size_t i = 0; i < sizeof rolls / sizeof *rolls; i++) {
+        snprintf(path, sizeof path, "dit/roll_%s", rolls[i]);
+        roll(path, 6e-6);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(path, sizeof path, "policy_%s", others[i]);
+        roll(path, 2e-5);
+    }
+    test_t5("t5_basic");
+    test_t5("t5_len512");
+    test_t5("t5_mask_edge");
+    test_tokens("pub_a.model", "pub_a.tsv");
+    test_tokens("pub_a.model", "pub_a_invalid_utf8.tsv");
+    test_tokens("pub_b.model", "pub_b.tsv");
+    test_tokens("pub_b.model", "pub_b_invalid_utf8.tsv");
+    test_vae("vae_full_a");
+    return test_end();
+}

@@ -72,7 +72,8 @@ void tt_linears(tt_ctx *ctx, const tt_linear_args *a, int n)
     double flops = 0;
     if (ctx->status) return;
     for (int i = 0; i < n; i++) {
-        TT_ASSERT(a[i].x == a[0].x && a[i].n == a[0].n);
+        TT_ASSERT(a[i].x == a[0].x && a[i].n == a[0].n
+                  && a[i].w->dim[1] == a[0].w->dim[1]);
         TT_ASSERT(a[i].w->rank == 2 && tt_tensor_packed(a[i].w));
         flops += products(&a[i]);
     }
@@ -89,6 +90,9 @@ void tt_mlp(tt_ctx *ctx, const tt_linear_args *up, const tt_linear_args *down,
 {
     if (ctx->status) return;
     TT_ASSERT(down->x == up->y && down->n == up->n);
+    TT_ASSERT(up->w->rank == 2 && tt_tensor_packed(up->w));
+    TT_ASSERT(down->w->rank == 2 && tt_tensor_packed(down->w));
+    TT_ASSERT(down->w->dim[1] == up->w->dim[0] && to->c == down->w->dim[0]);
     if (ctx->ops->fused && ctx->ops->fused->mlp) {
         TT_ASSERT(to->y == down->y && to->n == down->n);
         if (up->n) CALL(mlp, products(up) + products(down), up, down, to);

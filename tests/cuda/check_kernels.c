@@ -395,29 +395,6 @@ static void test_fused(void)
     state = held;
 }
 
-/* Weights that are large enough to be kept in a second form: asked for twice,
- * then overwritten. y, y, y, x, w, other weights. */
-static void call_kept(void *const *p, const void *shape)
-{
-    const linear_shape *s = shape;
-    const tt_tensor w = tt_tensor_make(p[4], TT_F32, 2,
-                                       (int64_t[]){s->o, s->k});
-    for (int i = 0; i < 3; i++) {
-        if (i == 2) tt_copy(ctx, p[4], p[5], s->o * s->k);
-        tt_linear(ctx, p[i], p[3], s->n, &w, NULL);
-    }
-}
-
-static void test_kept(void)
-{
-    const linear_shape s = {1, 900, 513, TT_F32, 0};
-    operand o[OPERANDS] = {
-        output(s.o), output(s.o), output(s.o), floats(s.k, NORMAL),
-        written(floats(s.o * s.k, NORMAL)), floats(s.o * s.k, NORMAL),
-    };
-    check(call_kept, &s, o, "linear with weights that are kept");
-}
-
 /* Three layers of one x: y, y, y, x, w, w, w, b. */
 static void call_linears(void *const *p, const void *shape)
 {
@@ -1305,7 +1282,6 @@ static void test_classes(void)
         test_attention();
         test_prepared();
         test_several();
-        test_kept();
         test_whole();
         test_room();
     }

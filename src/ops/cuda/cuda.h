@@ -42,15 +42,6 @@ bool cuda_holds(const void *p);
  * Threads: may be called from several. */
 const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes);
 
-/* A second form of the weights at `of`, [dim[0], dim[1]]: memory of the GPU that
- * `fill` filled once, by work that it queued. It is given up as soon as the
- * weights are freed or overwritten. NULL: they are not on the GPU, or it has no memory
- * to spare, or they are small; use scratch.
- * Threads: may be called from several. */
-typedef void cuda_fill(void *user, void *to);
-void *cuda_second(tt_ctx *ctx, const void *of, const int64_t dim[2],
-                  size_t bytes, cuda_fill *fill, void *user);
-
 typedef struct cuda_grid {
     int64_t x, y;            /* blocks                                        */
     int threads;             /* of a block                                    */

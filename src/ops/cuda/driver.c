@@ -137,6 +137,8 @@ static bool choose_products(void)
 {
     static const cuda_kernel kernels[] = {CUDA_wgmma_linear,
                                           CUDA_wgmma_linear_gelu,
+                                          CUDA_wgmma_conv_96,
+                                          CUDA_wgmma_conv_192,
                                           CUDA_wgmma_attention};
     const char *way = getenv("TT_CUDA_PRODUCTS");
     if (way && strcmp(way, "mma") && strcmp(way, "wgmma")) {
@@ -243,8 +245,6 @@ void cuda_wait(tt_ctx *ctx)
 
 /* ---- memory -------------------------------------------------------------- */
 
-static void forget_second(const void *at, size_t bytes);
-
 static cu_ptr device_address(const void *p)
 {
     return (cu_ptr)(uintptr_t)p;
@@ -270,7 +270,7 @@ static void *cuda_alloc(const tt_device *d, size_t bytes)
 static void cuda_free(const tt_device *d, void *at, size_t bytes)
 {
     (void)d;
-    forget_second(at, bytes);
+    (void)bytes;
     pthread_mutex_lock(&gpu.lock);
     block **p = &gpu.blocks;
     while (*p && (*p)->at != at) p = &(*p)->next;
@@ -341,7 +341,6 @@ static void cuda_move(tt_ctx *ctx, void *to, const void *from, size_t bytes)
 {
     if (!bytes || !ready(ctx)) return;
     const bool to_there = cuda_holds(to), from_there = cuda_holds(from);
-    if (to_there) forget_second(to, bytes);
     if (to_there && from_there) copy_there(ctx, to, from, bytes);
     else if (to_there) put(ctx, to, from, bytes);
     else if (from_there) get(ctx, to, from, bytes);
@@ -440,83 +439,6 @@ const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
     const void *there = k->there;
     pthread_mutex_unlock(&keeper.lock);
     return there;
-}
-
-/* ---- second forms of weights --------------------------------------------- */
-
-#define SPARE (INT64_C(4) << 30)         /* bytes of the GPU that stay free   */
-#define WORTH ((size_t)1 << 20)          /* smaller ones take no time         */
-
-typedef struct second {
-    struct second *next;
-    const void *of;
-    int64_t dim[2];
-    void *at;
-    size_t bytes;
-} second;
-
-static struct {
-    pthread_mutex_t lock;
-    second *first;
-} seconds = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *second_of(const void *of, const int64_t dim[2])
-{
-    pthread_mutex_lock(&seconds.lock);
-    const second *s = seconds.first;
-    while (s && (s->of != of || s->dim[0] != dim[0] || s->dim[1] != dim[1]))
-        s = s->next;
-    pthread_mutex_unlock(&seconds.lock);
-    return s ? s->at : NULL;
-}
-
-/* Those of weights in [at, at + bytes): behind the work that reads them. */
-static void forget_second(const void *at, size_t bytes)
-{
-    pthread_mutex_lock(&seconds.lock);
-    second **p = &seconds.first, *gone = NULL;
-    while (*p) {
-        second *s = *p;
-        if ((uintptr_t)s->of - (uintptr_t)at < bytes) {
-            *p = s->next;
-            s->next = gone;
-            gone = s;
-        } else {
-            p = &s->next;
-        }
-    }
-    pthread_mutex_unlock(&seconds.lock);
-    while (gone) {
-        second *s = gone;
-        gone = s->next;
-        cuda_free(&cuda_device, s->at, s->bytes);
-        free(s);
-    }
-}
-
-/* It is in the list when the work that fills it is queued, so whoever finds it
- * reads it behind that. */
-void *cuda_second(tt_ctx *ctx, const void *of, const int64_t dim[2],
-                  size_t bytes, cuda_fill *fill, void *user)
-{
-    if (bytes < WORTH || !ready(ctx)) return NULL;
-    void *at = second_of(of, dim);
-    if (at || !cuda_holds(of) ||
-        cuda_room(&cuda_device) < (int64_t)bytes + SPARE)
-        return at;
-    second *s = malloc(sizeof *s);
-    at = s ? cuda_alloc(&cuda_device, bytes) : NULL;
-    if (at) fill(user, at);
-    if (!at || ctx->status) {
-        if (at) cuda_free(&cuda_device, at, bytes);
-        free(s);
-        return NULL;
-    }
-    pthread_mutex_lock(&seconds.lock);
-    *s = (second){seconds.first, of, {dim[0], dim[1]}, at, bytes};
-    seconds.first = s;
-    pthread_mutex_unlock(&seconds.lock);
-    return at;
 }
 
 /* ---- kernels ------------------------------------------------------------- */

@@ -317,48 +317,22 @@ static bool stored_blocks(const tt_tensor *w)
     return rounded(w, w->dim[1]) && (uintptr_t)w->data % 2 == 0;
 }
 
-/* Weights [o, k] into blocks; those stored as bf16 need no widening. */
-static void fill_weights(call *c, uint16_t *to, const tt_tensor *w)
+/* Weights [o, k] in blocks; those stored as bf16 need no widening. */
+static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
 {
     const int64_t o = w->dim[0], k = w->dim[1];
     const uint16_t *stored = w->data;
-    if (!stored_blocks(w)) {
-        blocks_to(c, to, weights(c, w), o, k, k);
-        return;
-    }
+    if (!stored_blocks(w)) return blocks(c, weights(c, w), o, k, k);
+    uint16_t *to = room(c, 4 * blocks_room(o, k));
     PLACE(c, READ(stored, o * k));
     fill_blocks(c, CUDA_blocks_bf16, to, stored, o, k, k);
+    return to;
 }
 
 static int64_t weight_blocks_room(const tt_tensor *w)
 {
     return blocks_room(w->dim[0], w->dim[1]) +
            (stored_blocks(w) ? 0 : weights_room(w));
-}
-
-/* Weights [o, k] in blocks. Those of a model, which are memory of the GPU, are
- * brought into blocks once. */
-typedef struct packing {
-    call *c;
-    const tt_tensor *w;
-} packing;
-
-static void pack(void *packed, void *to)
-{
-    const packing *p = packed;
-    fill_weights(p->c, to, p->w);
-}
-
-static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
-{
-    const int64_t bytes = 4 * blocks_room(w->dim[0], w->dim[1]);
-    packing p = {c, w};
-    uint16_t *to = cuda_second(c->ctx, w->data, w->dim, (size_t)bytes, pack,
-                               &p);
-    if (to) return to;
-    to = room(c, bytes);
-    fill_weights(c, to, w);
-    return to;
 }
 
 /* Do outputs lie together by fours, as the kernel stores them? */

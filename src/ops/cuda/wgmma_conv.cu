@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Golden: ops/golden/conv.c, conv_by. A block of threads owns 256 pixels and 96
- * or 192 channels, each of two consumer warpgroups 128 of the pixels. Their sums
- * stay in registers until they are done. The producer warpgroup copies windows,
+ * or 192 channels, each of two consumer warpgroups 128 of the pixels. Their
+ * sums stay in registers until they are done. The producer warpgroup copies windows,
  * 8 factors at a time, to the swizzled places that a block would have; weights
  * come in blocks.
  *

@@ -3,11 +3,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Golden: ops/golden/conv.c, conv_by. A block of threads owns 256 pixels and 96
- * or 192 channels, each of two consumer warpgroups 128 of the pixels. Their
- * sums stay in registers until they are done. The producer warpgroup copies windows,
- * 8 factors at a time, to the swizzled places that a block would have; weights
- * come in blocks.
+ * Golden: ops/golden/conv.c, conv_by. A block of threads owns 256 pixels and
+ * 96 or 192 channels, each of two consumer warpgroups 128 of the pixels. Their
+ * sums stay in registers until they are done. The producer warpgroup copies
+ * windows, 8 factors at a time, to the swizzled places that a block would
+ * have; weights come in blocks.
  *
  * Holds   k = (frame, u, v, channel) ascends in steps of 16, each output is one
  *         chain. Past the last tap all factors are zeros. Sums of pixels and

@@ -396,9 +396,9 @@ static int64_t halves(cuda_wgmma_attention_args *d)
     return 2 * all - d->whole;
 }
 
-/* ---- keys and values as attention reads them ------------------------------ */
+/* ---- keys and values as attention reads them ----------------------------- */
 
-/* Keys, and values behind them, as factors: of all heads [N, H, width], or in
+/* Keys, then values, as factors: of all heads [N, H, width], or in
  * blocks. */
 typedef struct prepared {
     uint16_t *k, *v;

@@ -10,7 +10,7 @@
  * place; it goes on with the next tile while they store.
  *
  * Holds   k ascends in steps of 16, each output is one chain. Rows and columns
- *         behind the end are zeros, whose sums are not stored. */
+ *         past the end are zeros, whose sums are not stored. */
 #include "ops/cuda/rows.h"
 #include "ops/cuda/wgmma.h"
 
@@ -75,7 +75,7 @@ template <int COLS> DEVICE tile tile_of(const cuda_wgmma_linear_args &a, int n)
 }
 
 /* COLS rows of w from row c on: rows of a block, and of the next ones. Those
- * behind the last block are of no output: any others take their place. */
+ * past the last block are of no output: any others take their place. */
 template <int COLS>
 DEVICE void bring_weights(const cuda_wgmma_linear_args &a, bf16 *to,
                           const bf16 *w, int c, int s, arrivals *full)
@@ -140,7 +140,7 @@ DEVICE void multiply(sums (&acc)[COLS / 8], const places<COLS> &p, int steps,
 }
 
 /* 16 rows and WGMMA_PART columns of GELU's outputs as factors in blocks; their
- * sums lie in shared memory. Those of rows behind the end are of no output. */
+ * sums lie in shared memory. Those of rows past the end are of no output. */
 DEVICE void put_blocks(const cuda_wgmma_linear_args &a, const float *b,
                        const float *sum, int row0, int64_t col0)
 {

@@ -10,9 +10,10 @@
  *     SHA-256, size in bytes, digest of the run
  *
  * and no name or time: a video may be renamed, moved and copied, and is still
- * known. A file that no line tells of is somebody's. Of one larger than HASH_MAX
- * the SHA-256 is that of pieces. A file made in one of several ways (in a class,
- * from so many latents) has a second line, with a digest of run and way. */
+ * known. A file that no line tells of is not ours. Of one larger than HASH_MAX
+ * the SHA-256 is that of pieces. A file made in one of several ways (in a
+ * class, from so many latents) has a second line, with a digest of run and
+ * way. */
 #ifndef CLI_LEDGER_H
 #define CLI_LEDGER_H
 

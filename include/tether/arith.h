@@ -66,8 +66,8 @@ const char *tt_arith_hint(char buf[TT_ARITH_HINT], const char *name);
 /* The same judged by its bits: of a class, for a candidate that says that it
  * computes that class. NULL when it is no class ("tf32"). */
 const tt_arith *tt_arith_bits(const tt_arith *arith);
-/* x rounded to nearest even in the format, or cut. tf32 has 10 fraction bits and
- * the range of f32; what overflows f16 becomes infinite, or 65504. */
+/* x rounded to nearest even in the format, or cut. tf32 has 10 fraction bits
+ * and the range of f32; what overflows f16 becomes infinite, or 65504. */
 float tt_format_round(tt_format f, float x);
 /* Distance between 1 and the next value: 2^-23, 2^-10, 2^-10, 2^-7. */
 double tt_format_epsilon(tt_format f);

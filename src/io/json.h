@@ -6,7 +6,8 @@
  * zeros, raw control characters or unknown escapes; valid UTF-8; duplicate
  * keys refused (compared after decoding); nesting at most 64; nothing but
  * white space after the value; less than 4 GB. A byte order mark of UTF-8
- * in front, as some editors write it, is skipped. Values live in the caller's arena. */
+ * in front, as some editors write it, is skipped. Values live in the caller's
+ * arena. */
 #ifndef TT_IO_JSON_H
 #define TT_IO_JSON_H
 

@@ -657,10 +657,10 @@ int64_t cuda_conv_room(const tt_conv_args *a)
 
 int64_t cuda_mma_linear_room(const tt_linear_args *a)
 {
-    const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
-    if (cuda_wgmma())
-        return blocks_room(a->n, k) + blocks_room(o, k) +
-               (stored_blocks(a->w) ? 0 : weights_room(a->w));
+    const int64_t k = a->w->dim[1], width = up_to(k, 8);
+    const cuda_epilogue plain = {.kind = CUDA_PLAIN};
+    if (cuda_wgmma() && by_fours(a, &plain))
+        return blocks_room(a->n, k) + weight_blocks_room(a->w);
     return factors_room(a->n, width) + weight_factors_room(a->w, width);
 }
 

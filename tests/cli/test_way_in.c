@@ -1,4 +1,4 @@
-/* test_way_in.c: the first commands that somebody types.
+/* test_way_in.c: the first commands that a newcomer types.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -118,7 +118,7 @@ static void zeros(void)
     judge(put("bias.safetensors"), TT_MODEL_DIT, TT_OK, NULL);
 }
 
-/* The tail of a file, from a few rows to two thirds; of a plan nobody asks. */
+/* The tail of a file, from a few rows to two thirds; a plan is not asked. */
 static void tails(void)
 {
     static const int part_of[] = {3, 10, 90, 300};

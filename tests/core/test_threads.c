@@ -189,12 +189,14 @@ static void fork_after_use(void)
 {
     enum { N = 1000 };
     int seen[N], sum = 0, status = 0;
+    const int threads = ctx->nthreads;
     ctx->nthreads = 2;
     for (int turn = 0; turn < 2; turn++) {
         const pid_t child = turn ? fork() : 0;
         if (child) {
             expect(waitpid(child, &status, 0) == child && WIFEXITED(status)
                    && WEXITSTATUS(status) == 7, "a child: status %d", status);
+            ctx->nthreads = threads;
             return;
         }
         if (turn) alarm(20);

@@ -181,6 +181,7 @@ fi
 page=src/golden/README.md
 mkdir "$tmp/src" "$tmp/src/golden"
 cp src/golden/*.[ch] "$tmp/src/golden"
+chmod u+w "$tmp/src/golden/"*
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' $page \
     >> "$tmp/src/golden/policies.c"
 sed -i.old 's/^    &deep_forcing,/    \&thin, &/' "$tmp/src/golden/cache.c"

@@ -58,7 +58,9 @@ echo "$(code_lines src/golden/*.[ch]) lines of code"
 
 mkdir "$work/copy"
 shown() {   # complaint, file, a line that is wrong there
+    rm -f "$work/copy/"*
     cp src/golden/*.[ch] "$work/copy"
+    chmod u+w "$work/copy/"*
     printf '%s\n' "$3" >> "$work/copy/$2"
     complaints "$work/copy" > "$work/said"
     if grep -q "$1" "$work/said"; then

@@ -292,7 +292,8 @@ static void relative(const char *prefix, const char *more, tt_status want,
         const tt_tensor *t = &tt_file_entry(f, i)->t;
         const bool flat = !*prefix && !more && t->rank == 3;
         snprintf(name, sizeof name, "%s%s", prefix, tt_file_entry(f, i)->name);
-        tt_st_add(w, name, t->dtype, t->rank - flat, t->dim + flat, t->data);
+        tt_gather(bytes, t);   /* in the host's byte order */
+        tt_st_add(w, name, t->dtype, t->rank - flat, t->dim + flat, bytes);
     }
     if (more) tt_st_add(w, more, TT_F32, 2, dim, one);
     expect_ok(tt_st_finish(w), "written");

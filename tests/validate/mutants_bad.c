@@ -51,7 +51,9 @@ static void flush(tt_ctx *ctx)
 {
     tt_fpenv_set(tt_fpenv_get() | FLUSH);
     if (!strcmp(way, "flush-back")) return;
+#ifdef _OPENMP
 #pragma omp parallel num_threads(ctx->nthreads)
+#endif
     tt_fpenv_set(tt_fpenv_get() | FLUSH);
     (void)ctx;
 }

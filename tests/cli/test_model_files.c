@@ -11,7 +11,7 @@
 
 #define RUN "-p red -W 64 -H 64 --latents 3 --no-decode --latents-out o.st "
 
-static char demo[1100], other[1100];
+static char demo[1100], other[2400];
 
 /* A copy of the demo model in folder `name`. */
 static void copy(const char *name)

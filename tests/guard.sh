@@ -26,6 +26,8 @@ cache/grab            attention of the host, given as numbers
 cache/options         options
 core/core             arenas, tensors and text
 core/folder           files in place of memory
+core/fma              functions of one number
+core/fpenv            modes of the processor
 core/mathfn           functions of one number
 core/nearest          words
 core/threads          how many threads there are
@@ -36,6 +38,7 @@ dit/prompt            gives operators values of the host
 faults/disk           programs of their own
 faults/faults         a program of its own, tether-faults
 fuzz/regressions      readers
+golden/cases          src/golden, which knows no device
 io/convert            files
 io/damage             files
 io/detect             files
@@ -78,6 +81,7 @@ text/tokenizer        text
 validate/backend      gives operators values of the host
 validate/case_hints   gives operators values of the host
 validate/classes      gives operators values of the host
+validate/cut          gives operators values of the host
 validate/dump         files
 validate/explain      gives operators values of the host
 validate/flips        files

@@ -1,122 +1,87 @@
 /* cache.c: keys and values of past frames, and what a policy may do with them.
- *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Code    Self-Forcing wan/modules/causal_model.py.
  *
- * Each layer has a row of token slots. A chunk runs the network several times:
- * the denoising passes on ever cleaner frames, and the clean pass on the
- * result. All of them write the same slots, so later chunks see what the clean
- * pass wrote. Only the first pass of a chunk may evict.
+ * Each layer has a row of token slots. A chunk runs the network several times: the denoising passes
+ * on ever cleaner frames, and the clean pass on the result. All of them write the same slots, so
+ * later chunks see what the clean pass wrote. Only the first pass of a chunk may evict.
  *
- * A policy says who leaves (make_room), what else happens before attention
- * (commit), and at which frame positions attention sees the rest (positions).
- * Keys are stored before rotation and rotated when they are read. The official
- * code stores rotated keys; the numbers are the same, because the rotation is
- * computed in double from the float key and rounded once. */
+ * A policy says who leaves (evict), what else happens before attention (commit), and at which frame
+ * positions attention sees the rest (positions). Keys are stored before rotation and rotated when
+ * they are read. The official code stores rotated keys; the numbers are the same, because the
+ * rotation is computed in double from the float key and rounded once. */
 #include "golden.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+const policy *const policies[] = {&full, &fifo, &causvid, &causvid_rolling, &infinity, &memrope,
+                                  &deep_sink, &deep_forcing, &rolling_sink, &tethercache, NULL};
 
-const policy *const policies[] = {
-    &full, &fifo, &causvid, &causvid_rolling, &infinity, &memrope, &deep_sink,
-    &deep_forcing, &rolling_sink, &tethercache, NULL};
-
-const policy *policy_find(const char *name)
-{
+const policy *policy_find(const char *name) {
     int i = 0;
     while (policies[i] && strcmp(policies[i]->name, name)) i++;
     return policies[i];
 }
 
-double setting(const knob *o, const char *name)
-{
+double setting(const knob *o, const char *name) {
     while (o->name && strcmp(o->name, name)) o++;
     return o->name ? o->value : 0;
 }
 
-bool setting_put(knob *o, const char *name, const char *value)
-{
+bool setting_put(knob *o, const char *name, const char *value) {
     char *end;
     while (o->name && strcmp(o->name, name)) o++;
     if (!o->name) return false;
+    o->value = strtod(value, &end);
     if (o->words) {                              /* "chunk|frame" */
-        const size_t n = strlen(value), all = strlen(o->words);
-        const bool first = !strncmp(o->words, value, n) && o->words[n] == '|';
-        const bool last = n < all && o->words[all - n - 1] == '|'
-                          && !strcmp(o->words + all - n, value);
-        if (!first && !last)
+        const size_t first = strcspn(o->words, "|");
+        o->value = !strcmp(o->words + first + 1, value);
+        if (!o->value && (strlen(value) != first || strncmp(o->words, value, first)))
             usage("--%s %s: expected %s", name, value, o->words);
-        o->value = last;
-    } else {
-        o->value = strtod(value, &end);
-        if (end == value || *end || !isfinite(o->value))
-            usage("--%s %s: expected a number", name, value);
-    }
+    } else if (end == value || *end || !isfinite(o->value))
+        usage("--%s %s: expected a number", name, value);
     return true;
 }
 
-void check_window(const cache *c, const geometry *g)
-{
+void check_window(const cache *c, const geometry *g) {
     if (c->S < 0 || c->K < c->S + g->chunk)
-        usage("%s: the budget K = %d must be at least S + chunk = %d + %d "
-              "frames, and S not negative", c->policy->name, c->K, c->S,
-              g->chunk);
+        usage("%s: the budget must be at least S + chunk, but K = %d, S = %d, chunk = %d",
+              c->policy->name, c->K, c->S, g->chunk);
 }
 
-cache *cache_open(const policy *p, const knob *o, const geometry *g,
-                  FILE *trace)
-{
+cache *cache_open(const policy *p, const knob *o, const geometry *g, FILE *trace) {
     cache *all = memory((size_t)g->layers, sizeof *all);
     for (int i = 0; i < g->layers; i++) {
         cache *c = &all[i];
-        *c = (cache){.policy = p, .layer = i, .L = g->L, .grid = g->grid,
-                     .heads = g->heads, .D = g->D, .width = g->heads * g->D,
-                     .chunk = g->chunk, .trace = trace};
+        *c = (cache){.policy = p, .layer = i, .L = g->L, .grid = g->grid, .heads = g->heads,
+                     .D = g->D, .width = g->heads * g->D, .chunk = g->chunk, .trace = trace,
+                     .K = (int)setting(o, "budget"), .S = (int)setting(o, "sink"),
+                     .M = (int)setting(o, "memory"), .R = (int)setting(o, "recent")};
         memcpy(c->o, o, sizeof c->o);
-        c->K = (int)setting(o, "budget");
-        c->S = (int)setting(o, "sink");
-        c->M = (int)setting(o, "memory");
-        c->R = (int)setting(o, "recent");
         if (c->K == 0) c->K = g->frames;         /* `full` has no budget */
-        if (c->K == -1 && (p == &fifo || p == &causvid_rolling))
-            c->K = g->frames, c->S = 0;
+        if (c->K == -1 && (p == &fifo || p == &causvid_rolling)) c->K = g->frames, c->S = 0;
         if (p->check) p->check(c, g);
         else check_window(c, g);
         const size_t slots = (size_t)(c->K + g->chunk) * c->L;
         c->capacity = c->K * c->L;
-        c->k = floats(slots * c->width);
-        c->v = floats(slots * c->width);
+        c->k = floats(slots * c->width), c->v = floats(slots * c->width);
         c->time = memory(slots, sizeof *c->time);
         c->place = memory(slots, sizeof *c->place);
+        for (size_t s = 0; s < slots; s++) c->place[s] = (int)(s % c->L);
         c->own = p->open ? p->open(c) : NULL;
     }
     return all;
 }
 
-void cache_close(cache *all, int layers)
-{
-    for (int i = 0; i < layers; i++) {
-        free(all[i].k), free(all[i].v);
-        free(all[i].time), free(all[i].place), free(all[i].own);
-    }
+void cache_close(cache *all, int layers) {
+    for (cache *c = all; c < all + layers; c++)
+        free(c->k), free(c->v), free(c->time), free(c->place), free(c->own);
     free(all);
 }
 
-float *key_at(const cache *c, int slot)
-{
-    return c->k + (size_t)slot * c->width;
-}
+float *key_at(const cache *c, int slot) { return c->k + (size_t)slot * c->width; }
+float *value_at(const cache *c, int slot) { return c->v + (size_t)slot * c->width; }
 
-float *value_at(const cache *c, int slot)
-{
-    return c->v + (size_t)slot * c->width;
-}
-
-void cache_move(cache *c, int to, int from, int n)
-{
+void cache_move(cache *c, int to, int from, int n) {
     const size_t bytes = (size_t)n * c->width * sizeof *c->k;
     memmove(key_at(c, to), key_at(c, from), bytes);
     memmove(value_at(c, to), value_at(c, from), bytes);
@@ -124,98 +89,72 @@ void cache_move(cache *c, int to, int from, int n)
     memmove(c->place + to, c->place + from, (size_t)n * sizeof *c->place);
 }
 
-bool cache_roll(cache *c, const pass *p, int behind)
-{
-    const int n = p->frames * c->L, excess = c->length + n - c->capacity;
-    if (excess > 0) {
-        trace(c, p, "evict", "%d frames from %d on", excess / c->L,
-              c->time[behind]);
-        cache_move(c, behind, behind + excess, c->length - behind - excess);
-        c->length -= excess;
-    }
-    c->length += n;
-    return excess > 0;
-}
-
-int frame_tokens(const pass *p)
-{
-    return p->h / 2 * (p->w / 2);
-}
-
-position token_position(const cache *c, int frame, int place)
-{
-    return (position){frame, place / c->grid, place % c->grid};
-}
-
-/* A key keeps the frame number that it was written with, also in the sink: the
- * distance from a query to the sink grows with the video. */
-static int by_time(const cache *c, const pass *p, position *at)
-{
-    for (int i = 0; i < c->length; i++)
-        at[i] = token_position(c, c->time[i], c->place[i]);
-    return p->start;
-}
-
-/* Positions count what is there, from 0: gaps in time close up. */
-int by_slot(const cache *c, const pass *p, position *at)
-{
-    for (int i = 0; i < c->length; i++)
-        at[i] = token_position(c, i / c->L, c->place[i]);
-    return c->length / c->L - p->frames;
-}
-
-/* The chunk's slots: the last ones that are live, or (append) those after. */
-static void put(cache *c, const pass *p, const float *k, const float *v,
-                int first)
-{
+void cache_write(cache *c, const pass *p, int first) {
     const int n = p->frames * c->L;
-    const size_t bytes = (size_t)n * c->width * sizeof *k;
-    memcpy(key_at(c, first), k, bytes);
-    memcpy(value_at(c, first), v, bytes);
+    const size_t bytes = (size_t)n * c->width * sizeof *c->k;
+    memcpy(key_at(c, first), c->new_k, bytes);
+    memcpy(value_at(c, first), c->new_v, bytes);
     for (int i = 0; c->first && i < n; i++) {
         c->time[first + i] = p->start + i / c->L;
         c->place[first + i] = i % c->L;
     }
 }
 
-void append_chunk(cache *c, const pass *p, const float *k, const float *v)
-{
-    put(c, p, k, v, c->length);
+bool cache_roll(cache *c, const pass *p, int kept) {
+    const int n = p->frames * c->L, excess = c->length + n - c->capacity;
+    if (excess > 0) {
+        trace(c, p, "evict", "%d frames from %d on", excess / c->L, c->time[kept]);
+        cache_move(c, kept, kept + excess, c->length - kept - excess);
+        c->length -= excess;
+    }
+    c->length += n;
+    return excess > 0;
 }
 
-void cache_attention(cache *c, float *o, const pass *p, const float *q,
-                     const float *k, const float *v)
-{
+int frame_tokens(const pass *p) { return p->h / 2 * (p->w / 2); }
+
+position token_position(const cache *c, int frame, int place) {
+    return (position){frame, place / c->grid, place % c->grid};
+}
+
+/* A key keeps the frame number that it was written with, also in the sink: the distance from a
+ * query to the sink grows with the video. */
+static int by_time(const cache *c, const pass *p, position *at) {
+    for (int i = 0; i < c->length; i++) at[i] = token_position(c, c->time[i], c->place[i]);
+    return p->start;
+}
+
+/* Positions count what is there, from 0: gaps in time close up. */
+int by_slot(const cache *c, const pass *p, position *at) {
+    for (int i = 0; i < c->length; i++) at[i] = token_position(c, i / c->L, c->place[i]);
+    return c->length / c->L - p->frames;
+}
+
+void cache_attention(cache *c, float *o, const pass *p) {
     const policy *y = c->policy;
     const int n = p->frames * c->L;
     c->first = p->start + p->frames > c->seen;
     if (c->first) {
-        if (y->make_room) y->make_room(c, p, q, k);
+        if (y->evict) y->evict(c, p);
         else cache_roll(c, p, c->S * c->L);
         c->seen = p->start + p->frames;
     }
-    put(c, p, k, v, c->length - n);
-    if (y->commit) y->commit(c, p, q);
-
+    cache_write(c, p, c->length - n);
+    if (y->commit) y->commit(c, p);
     position *at = memory((size_t)c->length + n, sizeof *at);
     const int query = (y->positions ? y->positions : by_time)(c, p, at);
-    for (int i = 0; i < n; i++)
-        at[c->length + i] = token_position(c, query + i / c->L, i % c->L);
-    float *rk = floats((size_t)c->length * c->width);
-    float *rq = floats((size_t)n * c->width);
+    for (int i = 0; i < n; i++) at[c->length + i] = token_position(c, query + i / c->L, i % c->L);
+    float *rk = floats((size_t)c->length * c->width), *rq = floats((size_t)n * c->width);
     rope(rk, c->k, c->length, c->heads, c->D, at);
-    rope(rq, q, n, c->heads, c->D, at + c->length);
-    attention(&(attention_args){.o = o, .q = rq, .k = rk, .v = c->v,
-                                .queries = n, .keys = c->length,
-                                .heads = c->heads, .D = c->D,
+    rope(rq, c->new_q, n, c->heads, c->D, at + c->length);
+    attention(&(attention_args){.o = o, .q = rq, .k = rk, .v = c->v, .queries = n,
+                                .keys = c->length, .heads = c->heads, .D = c->D,
                                 .scale = attention_scale(c->D)});
     free(at), free(rk), free(rq);
     if (y->after) y->after(c, p);
 }
 
-void trace(const cache *c, const pass *p, const char *what, const char *format,
-           ...)
-{
+void trace(const cache *c, const pass *p, const char *what, const char *format, ...) {
     va_list args;
     if (!c->trace) return;
     fprintf(c->trace, "chunk %d layer %d %s ", p->chunk, c->layer, what);
@@ -225,13 +164,8 @@ void trace(const cache *c, const pass *p, const char *what, const char *format,
     putc('\n', c->trace);
 }
 
-const policy full = {
-    .name = "full",
-    .about = "no window: every frame stays, at its own position",
-};
+const policy full = {.name = "full", .about = "no window: every frame stays, at its own position"};
 
 const policy fifo = {
-    .name = "fifo",
-    .about = "the newest frames after S sink frames, at their own positions",
-    .knobs = {{"budget", 21, NULL}, {"sink", 3, NULL}},
-};
+    .name = "fifo", .about = "the newest frames after S sink frames, at their own positions",
+    .knobs = {{"budget", 21, NULL}, {"sink", 3, NULL}}};

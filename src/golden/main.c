@@ -1,29 +1,20 @@
 /* main.c: a video from a prompt, from the command line to the last pixel.
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void print_help(void)
-{
+static void print_help(void) {
     puts("usage: golden -m DIR (-p TEXT | --ids FILE) [options]\n\n"
-         "  -m, --model DIR        config.json, google/umt5-xxl/spiece.model,\n"
-         "                         diffusion_pytorch_model, Wan2.1_VAE and\n"
-         "                         models_t5_umt5-xxl-enc-bf16 (safetensors)\n"
+         "  -m, --model DIR        config.json, google/umt5-xxl/spiece.model and the safetensors\n"
+         "                         of diffusion_pytorch_model, umT5 and Wan2.1_VAE\n"
          "  -p, --prompt TEXT      what the video shows\n"
          "      --ids FILE         token ids instead, in decimal\n"
          "  -n, --latents N        latent frames to make (21)\n"
          "      --size WxH         multiples of 16 (that of the model)\n"
          "  -s, --seed N           of the noise (0)\n"
          "      --image FILE.ppm   the first frame\n"
-         "      --scene CHUNK=TEXT another prompt from this chunk on; with a\n"
-         "                         cut: CHUNK#=TEXT\n"
-         "      --preset NAME      of tether: official, paper, grab-only,\n"
-         "                         attention-only, recency-only, sink-recent,\n"
-         "                         no-memory\n"
+         "      --scene CHUNK=TEXT another prompt from this chunk on; with a cut: CHUNK#=TEXT\n"
+         "      --preset NAME      of tether: official, paper, grab-only, attention-only,\n"
+         "                         recency-only, sink-recent, no-memory\n"
          "  -o, --output FILE.y4m  pictures, 16 a second\n"
          "      --latents-out FILE latents, as safetensors\n"
          "      --trace FILE       every decision of the cache, as text\n"
@@ -31,37 +22,30 @@ static void print_help(void)
     for (int i = 0; policies[i]; i++) {
         printf("  %-16s %s\n", policies[i]->name, policies[i]->about);
         for (const knob *k = policies[i]->knobs; k->name; k++)
-            printf("      --%s %s (%g)\n", k->name, k->words ? k->words : "X",
-                   k->value);
+            printf("      --%s %s (%g)\n", k->name, k->words ? k->words : "X", k->value);
     }
 }
 
-/* A compiler that contracts a * b + c on its own, or a wrong fmaf, would give
- * other numbers and no error. */
-static void check_arithmetic(void)
-{
+/* A compiler that contracts a * b + c, or a wrong fmaf, would give other numbers and no error. */
+static void check_arithmetic(void) {
     volatile float a = 1 + 0x1p-12f, c = -1 - 0x1p-11f, small = 0x1p-149f;
     volatile double b = 1 + 0x1p-27, d = -1 - 0x1p-26;
     const float x = a, y = c;
     const double u = b, v = d;
-    if (x * x + y != 0 || u * u + v != 0)
-        fail("the compiler contracts a * b + c: add -ffp-contract=off");
+    if (x * x + y != 0 || u * u + v != 0) fail("a * b + c is contracted: add -ffp-contract=off");
     if (fmaf(a, a, c) != 0x1p-24f || fma(b, b, d) != 0x1p-54)
         fail("fma of this C library rounds twice: link another one");
-    if (small * 0.75f != small)
-        fail("subnormal numbers are flushed to zero, or numbers are not "
-             "rounded to nearest");
+    if (small * 0.75f != small) fail("subnormal numbers are flushed, or not rounded to nearest");
 }
 
 typedef struct options {
-    const char *model, *prompt, *ids, *output, *latents, *trace, *image;
-    const char *scene[SCENES_MAX], *size, *preset;
+    const char *model, *prompt, *ids, *output, *latents, *trace, *image, *size, *preset;
+    const char *scene[SCENES_MAX];
     int scenes;
 } options;
 
 /* Ids in decimal, </s> included; returns how many. */
-static int read_ids(const char *path, int *ids, int limit)
-{
+static int read_ids(const char *path, int *ids, int limit) {
     size_t size;
     char *text = read_file(path, &size), *at = text, *end = text;
     int n = 0;
@@ -75,9 +59,7 @@ static int read_ids(const char *path, int *ids, int limit)
 }
 
 /* The end of a long prompt is cut off; </s> is always there. */
-static int read_prompt(const char *folder, const char *utf8, int *ids,
-                       int limit)
-{
+static int read_prompt(const char *folder, const char *utf8, int *ids, int limit) {
     char path[1024], *clean = clean_prompt(utf8);
     snprintf(path, sizeof path, "%s/google/umt5-xxl/spiece.model", folder);
     const tokenizer *t = tokenizer_open(path);
@@ -88,23 +70,17 @@ static int read_prompt(const char *folder, const char *utf8, int *ids,
 }
 
 /* What the transformer attends to: states of the ids, then rows of zeros. */
-static prompt *make_prompt(const transformer *m, const options *g,
-                           const char *text)
-{
+static prompt *make_prompt(const transformer *m, const options *g, const char *text) {
     char path[1024];
     const int length = m->text_len;
     int *ids = memory((size_t)length, sizeof *ids), dim;
-    bool *mask = memory((size_t)length, sizeof *mask);
-    const int n = text ? read_prompt(g->model, text, ids, length)
-                       : read_ids(g->ids, ids, length);
-    for (int i = 0; i < n; i++) mask[i] = true;
-    snprintf(path, sizeof path, "%s/models_t5_umt5-xxl-enc-bf16.safetensors",
-             g->model);
+    uint8_t *mask = memory((size_t)length, 1);
+    const int n = text ? read_prompt(g->model, text, ids, length) : read_ids(g->ids, ids, length);
+    for (int i = 0; i < n; i++) mask[i] = 1;
+    snprintf(path, sizeof path, "%s/models_t5_umt5-xxl-enc-bf16.safetensors", g->model);
     weights *f = weights_open(path);
     float *states = text_encode(f, ids, mask, length, &dim);
-    if (dim != m->text_dim)
-        fail("%s makes states of %d numbers, the transformer takes %d", path,
-             dim, m->text_dim);
+    if (dim != m->text_dim) fail("%s makes states of %d, expected %d", path, dim, m->text_dim);
     for (int i = n * dim; i < length * dim; i++) states[i] = 0;
     prompt *p = prompt_open(m, states);
     weights_close(f);
@@ -112,8 +88,7 @@ static prompt *make_prompt(const transformer *m, const options *g,
     return p;
 }
 
-static void make_prompts(video *v, const options *g)
-{
+static void make_prompts(video *v, const options *g) {
     v->text[v->scenes++] = make_prompt(v->model, g, g->prompt);
     for (int i = 0; i < g->scenes; i++, v->scenes++) {
         char *end;
@@ -121,117 +96,87 @@ static void make_prompts(video *v, const options *g)
         v->cut[v->scenes] = *end == '#';
         end += *end == '#';
         if (*end != '=' || v->scene[v->scenes] <= v->scene[v->scenes - 1])
-            usage("--scene %s: expected CHUNK=TEXT, with chunks in order",
-                  g->scene[i]);
-        if (v->cut[v->scenes] && v->policy != &infinity)
-            usage("a cut is a setting of --cache infinity");
+            usage("--scene %s: expected CHUNK=TEXT, with chunks in order", g->scene[i]);
+        if (v->cut[v->scenes] && v->policy != &infinity) usage("a cut needs --cache infinity");
         v->text[v->scenes] = make_prompt(v->model, g, end + 1);
     }
 }
 
-static unsigned long long number(const char *name, const char *text)
-{
+static unsigned long long number(const char *name, const char *text) {
     char *end;
     const unsigned long long n = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-')
-        usage("%s %s: expected a number", name, text);
+    if (end == text || *end || *text == '-') usage("%s %s: expected a number", name, text);
     return n;
 }
 
 /* False: not an option of the program, so perhaps a setting of the policy. */
-static bool take(options *g, video *v, const char *name, const char *value)
-{
-    const struct {
-        const char *name, *other, **to;
-    } texts[] = {
-        {"-m", "--model", &g->model}, {"-p", "--prompt", &g->prompt},
-        {"", "--ids", &g->ids}, {"-o", "--output", &g->output},
-        {"", "--latents-out", &g->latents}, {"", "--trace", &g->trace},
-        {"", "--image", &g->image}, {"", "--size", &g->size},
-        {"", "--preset", &g->preset},
-        {"", "--scene",
-         g->scenes < SCENES_MAX - 1 ? &g->scene[g->scenes] : NULL}};
+static bool take(options *g, video *v, const char *name, const char *value) {
+    const struct { const char *name, *other, **to; } texts[] = {
+        {"-m", "--model", &g->model}, {"-p", "--prompt", &g->prompt}, {"", "--ids", &g->ids},
+        {"-o", "--output", &g->output}, {"", "--latents-out", &g->latents},
+        {"", "--trace", &g->trace}, {"", "--image", &g->image}, {"", "--size", &g->size},
+        {"", "--preset", &g->preset}, {"", "--scene", &g->scene[g->scenes]}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (strcmp(name, texts[i].name) && strcmp(name, texts[i].other))
-            continue;
-        if (!texts[i].to) usage("more than %d scenes", SCENES_MAX - 1);
+        if (strcmp(name, texts[i].name) && strcmp(name, texts[i].other)) continue;
         *texts[i].to = value;
         g->scenes += !strcmp(name, "--scene");
+        if (g->scenes == SCENES_MAX) usage("more than %d scenes", SCENES_MAX - 1);
         return true;
     }
-    if (!strcmp(name, "-n") || !strcmp(name, "--latents"))
-        v->frames = (int)number(name, value);
-    else if (!strcmp(name, "-s") || !strcmp(name, "--seed"))
-        v->seed = number(name, value);
+    if (!strcmp(name, "-n") || !strcmp(name, "--latents")) v->frames = (int)number(name, value);
+    else if (!strcmp(name, "-s") || !strcmp(name, "--seed")) v->seed = number(name, value);
     else if (strcmp(name, "--cache")) return false;
-    else if (!(v->policy = policy_find(value)))
-        usage("there is no policy %s; see golden --help", value);
+    else if (!(v->policy = policy_find(value))) usage("no policy %s; see golden --help", value);
     return true;
 }
 
-/* First the program's options; then, when the policy is known, its defaults,
- * preset and settings. An image is one frame, so a cache of 1 + 3 i frames
- * fills exactly. */
-static void take_options(options *g, video *v, int argc, char **argv)
-{
+/* First the program's options; then, when the policy is known, its defaults, preset and settings.
+ * An image is one frame, so a cache of 1 + 3 i frames fills exactly. */
+static void take_options(options *g, video *v, int argc, char **argv) {
     static const double steps[] = {1000, 750, 500, 250, 0};
     bool taken[1000] = {false};
     *v = (video){.policy = &tethercache, .frames = 21, .chunk = 3};
     if (argc % 2 == 0 || argc > 1000) usage("%s: no value", argv[argc - 1]);
-    for (int i = 1; i < argc; i += 2)
-        taken[i] = take(g, v, argv[i], argv[i + 1]);
-    if (!g->model || !g->prompt == !g->ids)
-        usage("give a model, and a prompt or ids: golden -m DIR -p TEXT");
+    for (int i = 1; i < argc; i += 2) taken[i] = take(g, v, argv[i], argv[i + 1]);
+    if (!g->model || !g->prompt == !g->ids) usage("give a model and a prompt: -m DIR -p TEXT");
     memcpy(v->o, v->policy->knobs, sizeof v->o);
-    if (g->preset && (v->policy != &tethercache
-                      || !tether_preset(v->o, g->preset)))
+    if (g->preset && (v->policy != &tethercache || !tether_preset(v->o, g->preset)))
         usage("--cache %s has no preset %s", v->policy->name, g->preset);
     if (g->image && v->policy == &tethercache && setting(v->o, "budget") == 21)
         setting_put(v->o, "budget", "22");
     for (int i = 1; i < argc; i += 2)
-        if (!taken[i] && (strncmp(argv[i], "--", 2)
+        if (!taken[i] && (strstr(argv[i], "--") != argv[i]
                           || !setting_put(v->o, argv[i] + 2, argv[i + 1])))
-            usage("%s is no option, and no setting of --cache %s; see golden "
-                  "--help", argv[i], v->policy->name);
-    schedule_make(&v->schedule, v->policy->steps ? 8 : 5,
-                  v->policy->steps ? v->policy->steps : steps,
-                  !v->policy->steps);
+            usage("%s is no option, and no setting of %s; see --help", argv[i], v->policy->name);
+    const double *own = v->policy->steps;
+    schedule_make(&v->schedule, own ? 8 : 5, own ? own : steps, !own);
 }
 
-static void take_size(const options *g, video *v)
-{
+static void take_size(const options *g, video *v) {
     int w = v->model->width, h = v->model->height;
     char rest;
     if (g->size && sscanf(g->size, "%dx%d%c", &w, &h, &rest) != 2) w = 0;
-    if (w < 16 || h < 16 || w % 16 || h % 16)
-        usage("the size must be WxH, multiples of 16");
-    v->h = h / 8;
-    v->w = w / 8;
+    if (w < 16 || h < 16 || w % 16 || h % 16) usage("the size must be WxH, multiples of 16");
+    v->h = h / 8, v->w = w / 8;
 }
 
 /* The first latent of an image, which is one picture. */
-static void take_image(const options *g, video *v)
-{
+static void take_image(const options *g, video *v) {
     if (!g->image) return;
     float *rgb = read_ppm(g->image, 8 * v->h, 8 * v->w);
     float *z = floats((size_t)v->model->channels * v->h * v->w);
     vae_run(vae_open(v->vae, true), z, rgb, 8 * v->h, 8 * v->w);
-    v->given = z;
-    v->given_frames = 1;
-    v->lone_first = true;
+    v->given = z, v->given_frames = 1, v->lone_first = true;
     free(rgb);
 }
 
-/* Decode every rollout on its own. CausVid shows no frame twice: all but the
- * last 4 (overlap - 1) + 1 pictures, where there are several. */
-static void make_pictures(const options *g, const video *v, const float *x)
-{
-    const int overlap = (int)setting(v->o, "overlap");
-    const int rollouts = video_rollouts(v);
+/* Decode every rollout on its own. CausVid shows no frame twice: all but the last 4 (overlap - 1)
+ * + 1 pictures, where there are several. */
+static void make_pictures(const options *g, const video *v, const float *x) {
+    const int overlap = (int)setting(v->o, "overlap"), rollouts = video_rollouts(v);
     const int total = v->given_frames + v->frames, H = 8 * v->h, W = 8 * v->w;
     const int shown = 4 * total - 3 - (rollouts > 1 ? 4 * overlap - 3 : 0);
-    const size_t latent = (size_t)v->model->channels * v->h * v->w;
-    const size_t picture = (size_t)3 * H * W;
+    const size_t latent = (size_t)v->model->channels * v->h * v->w, picture = (size_t)3 * H * W;
     float *rgb = floats(4 * picture);
     vae *decoder = vae_open(v->vae, false);
     FILE *f = g->output ? y4m_create(g->output, H, W) : NULL;
@@ -249,14 +194,12 @@ static void make_pictures(const options *g, const video *v, const float *x)
     free(rgb);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     char vae_path[1024];
     options g = {.scenes = 0};
     video v;
     check_arithmetic();
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-        return print_help(), 0;
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) return print_help(), 0;
     take_options(&g, &v, argc, argv);
     v.model = transformer_open(g.model);
     snprintf(vae_path, sizeof vae_path, "%s/Wan2.1_VAE.safetensors", g.model);
@@ -264,12 +207,9 @@ int main(int argc, char **argv)
     take_size(&g, &v);
     take_image(&g, &v);
     make_prompts(&v, &g);
-    if (g.trace && !(v.trace = fopen(g.trace, "w")))
-        fail("cannot write %s", g.trace);
-
+    if (g.trace && !(v.trace = fopen(g.trace, "w"))) fail("cannot write %s", g.trace);
     float *x = video_make(&v);
-    const int dim[] = {video_rollouts(&v), v.given_frames + v.frames,
-                       v.model->channels, v.h, v.w};
+    const int dim[] = {video_rollouts(&v), v.given_frames + v.frames, v.model->channels, v.h, v.w};
     printf("latents %d %016llx\n", dim[0] * dim[1],
            (unsigned long long)save_latents(g.latents, dim, x));
     if (v.trace) close_whole(v.trace, g.trace);

@@ -1,117 +1,79 @@
 /* policies.c: the caches that TetherCache is compared with.
- *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code    CausVid, infinity-RoPE, MemRoPE, Deep Forcing (as redistributed in
- *         Relax-Forcing), Rolling Sink. Each is stated at its place.
+ * Code    CausVid, infinity-RoPE, MemRoPE, Deep Forcing (as redistributed in Relax-Forcing),
+ *         Rolling Sink. Each is stated at its place.
  * All of them evict in the first pass of a chunk that does not fit. */
 #include "golden.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- CausVid ------------------------------------------------------------- */
-
-/* Clips that hold every frame; each restarts from the end of the one before
- * (sampler.c). Its schedule has a shift of 8 and steps that are not warped. */
+/* ---- CausVid --------------------------------------------------------------------------------- */
+/* Clips that hold every frame; each restarts from the end of the one before (sampler.c). Its
+ * schedule has a shift of 8 and steps that are not warped. */
 static const double causvid_steps[] = {1000, 757, 522, 0};
 
-static void causvid_check(cache *c, const geometry *g)
-{
-    if (g->frames > c->K)
-        usage("causvid: a clip of %d frames does not fit the budget of %d, and "
-              "nothing is evicted; use --rollouts", g->frames, c->K);
+static void causvid_check(cache *c, const geometry *g) {
     check_window(c, g);
+    if (g->frames > c->K)
+        usage("causvid: %d frames exceed the budget of %d; use --rollouts", g->frames, c->K);
 }
 
 const policy causvid = {
-    .name = "causvid",
-    .about = "clips without eviction, restarted from the end of the last",
-    .knobs = {{"budget", 21, NULL}, {"rollouts", 1, NULL}, {"overlap", 3, NULL},
-              {"restart", 0, "vae|latent"}},
+    .name = "causvid", .about = "clips without eviction, restarted from the end of the last",
     .steps = causvid_steps, .check = causvid_check,
-};
+    .knobs = {{"budget", 21, NULL}, {"rollouts", 1, NULL}, {"overlap", 3, NULL},
+              {"restart", 0, "vae|latent"}}};
 
 const policy causvid_rolling = {
-    .name = "causvid-rolling",
-    .about = "CausVid's schedule with the window of fifo",
-    .knobs = {{"budget", 21, NULL}, {"sink", 0, NULL}}, .steps = causvid_steps,
-};
+    .name = "causvid-rolling", .about = "CausVid's schedule with the window of fifo",
+    .knobs = {{"budget", 21, NULL}, {"sink", 0, NULL}}, .steps = causvid_steps};
 
-/* ---- infinity-RoPE: positions count slots; scenes flush ------------------ */
+/* ---- infinity-RoPE: positions count slots; scenes flush -------------------------------------- */
+static void *two_numbers(const cache *c) { return (void)c, memory(2, sizeof(int)); }
 
-static int *is_rolled(const cache *c) { return c->own; }
-
-static void *new_number(const cache *c)
-{
-    (void)c;
-    return memory(2, sizeof(int));
-}
-
-/* A scene keeps frame slot 0 and takes the last two of the buffer, live or
- * not, as slots 1 and 2. */
-static void infinity_room(cache *c, const pass *p, const float *q,
-                          const float *k)
-{
-    (void)q, (void)k;
+/* A scene keeps frame slot 0 and takes the last two of the buffer, live or not, as slots 1 and 2.
+ * own: something left in this pass. */
+static void flush_or_roll(cache *c, const pass *p) {
     if (p->scene) {
         trace(c, p, "flush", "slots 0, %d and %d stay", c->K - 2, c->K - 1);
         cache_move(c, c->L, c->capacity - 2 * c->L, 2 * c->L);
         c->length = 3 * c->L;
     }
-    *is_rolled(c) = cache_roll(c, p, c->S * c->L);
+    *(int *)c->own = cache_roll(c, p, c->S * c->L);
 }
 
-/* Code: queries are at K - C in the pass that evicts; else at their frame while
- * that is below K, and at K - C after it. At a cut the chunk jumps to
- * `cut-at`, for all its passes. Slot 0 without a sink is never rotated, once
- * it is not frame 0: only `raw-slot0` allows that. */
-static int infinity_positions(const cache *c, const pass *p, position *at)
-{
-    const int old = c->length - p->frames * c->L;
-    const int cut = (int)setting(c->o, "cut-at");
+/* Code: queries are at K - C in the pass that evicts; else at their frame while that is below K,
+ * and at K - C after it. At a cut the chunk jumps to `cut-at`, for all its passes. Slot 0 without a
+ * sink is never rotated, once it is not frame 0: only `raw-slot0` allows that. */
+static int infinity_at(const cache *c, const pass *p, position *at) {
+    const int old = c->length - p->frames * c->L, cut = (int)setting(c->o, "cut-at");
     by_slot(c, p, at);
-    for (int i = old; p->cut && i < c->length; i++)
-        at[i].frame = cut + (i - old) / c->L;
-    for (int i = 0; c->S == 0 && c->time[0] != 0 && i < c->L; i++)
-        at[i].frame = UNROTATED;
+    for (int i = old; p->cut && i < c->length; i++) at[i].frame = cut + (i - old) / c->L;
+    for (int i = 0; c->S == 0 && c->time[0] != 0 && i < c->L; i++) at[i].frame = UNROTATED;
     if (p->cut) return cut;
-    const bool rolled = c->first && *is_rolled(c);
+    const bool rolled = c->first && *(int *)c->own;
     return !rolled && p->start < c->K ? p->start : c->K - p->frames;
 }
 
-static void infinity_check(cache *c, const geometry *g)
-{
+static void infinity_check(cache *c, const geometry *g) {
     check_window(c, g);
-    if (c->S < 1 && !setting(c->o, "raw-slot0"))
-        usage("infinity: the sink must be at least 1 frame");
+    if (c->S < 1 && !setting(c->o, "raw-slot0")) usage("infinity: the sink is at least 1 frame");
     if (g->scenes > 1 && (c->K < 5 || c->K < 3 + g->chunk))
         usage("infinity: scenes need a budget of at least 5, and 3 + chunk");
 }
 
 const policy infinity = {
-    .name = "infinity",
-    .about = "a short window at positions from 0, flushed at scenes",
-    .knobs = {{"budget", 6, NULL}, {"sink", 1, NULL}, {"cut-at", 45, NULL},
-              {"raw-slot0", 0, NULL}},
-    .check = infinity_check, .open = new_number, .make_room = infinity_room,
-    .positions = infinity_positions,
-};
+    .name = "infinity", .about = "a short window at positions from 0, flushed at scenes",
+    .knobs = {{"budget", 6, NULL}, {"sink", 1, NULL}, {"cut-at", 45, NULL}, {"raw-slot0", 0, NULL}},
+    .check = infinity_check, .open = two_numbers, .evict = flush_or_roll, .positions = infinity_at};
 
-/* ---- MemRoPE: two running averages of what was evicted ------------------- */
-
+/* ---- MemRoPE: two running averages of what was evicted --------------------------------------- */
 /* x = rate mean + (1 - rate) x, n numbers of a frame; mean repeats after c. */
-static void blend(float *x, const double *mean, size_t n, size_t c, double rate)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)(rate * mean[i % c] + (1 - rate) * (double)x[i]);
+static void blend(float *x, const double *mean, size_t n, size_t c, double rate) {
+    for (size_t i = 0; i < n; i++) x[i] = (float)(rate * mean[i % c] + (1 - rate) * (double)x[i]);
 }
 
 /* The fast rate of every token, from how far its mean key has moved. */
-static void adaptive_rates(double *rate, const cache *c, const float *k,
-                           const double *mean, double alpha)
-{
+static void adapt(double *rate, const cache *c, const float *k, const double *mean, double alpha) {
     double top = 0;
     for (int t = 0; t < c->L; t++) {
         double sum = 0;
@@ -119,8 +81,7 @@ static void adaptive_rates(double *rate, const cache *c, const float *k,
             double square = 0;
             for (int i = 0; i < c->D; i++) {
                 const size_t at = (size_t)t * c->width + h * c->D + i;
-                const double d = mean[at] - k[at];
-                square += d * d;
+                square += (mean[at] - k[at]) * (mean[at] - k[at]);
             }
             sum += sqrt(square);
         }
@@ -128,132 +89,102 @@ static void adaptive_rates(double *rate, const cache *c, const float *k,
         top = fmax(top, rate[t]);
     }
     for (int t = 0; t < c->L; t++)
-        rate[t] = 0.1 * alpha
-                  + rate[t] / (top + 1e-8) * (5 * alpha - 0.1 * alpha);
+        rate[t] = 0.1 * alpha + rate[t] / (top + 1e-8) * (5 * alpha - 0.1 * alpha);
 }
 
-/* Frames S and S + 1 hold a slow and a fast average. Code: the first time both
- * become the mean, and the frames that were there are lost. */
-static void absorb(cache *c, int from, int n)
-{
+/* Frames S and S + 1 hold a slow and a fast average; n tokens from slot `from` on are absorbed.
+ * Code: the first time both become the mean, and the frames that were there are lost. */
+static void absorb(cache *c, int from, int n) {
+    int *filled = c->own;
     const bool adaptive = setting(c->o, "adaptive");
-    const size_t frame = (size_t)c->L * c->width;
-    const size_t w = adaptive ? frame : (size_t)c->width;
-    const int rows = adaptive ? n / c->L : n, filled = *(int *)c->own;
-    const double slow = filled ? setting(c->o, "alpha-long") : 1;
-    const double fast = filled ? setting(c->o, "alpha-short") : 1;
+    const size_t frame = (size_t)c->L * c->width, w = adaptive ? frame : (size_t)c->width;
+    const int rows = adaptive ? n / c->L : n;
+    const double slow = *filled ? setting(c->o, "alpha-long") : 1;
+    const double fast = *filled ? setting(c->o, "alpha-short") : 1;
     double *mean = doubles(2 * w), *rate = doubles((size_t)c->L);
     float *k = key_at(c, from - 2 * c->L), *v = value_at(c, from - 2 * c->L);
     column_mean(mean, key_at(c, from), rows, w);
     column_mean(mean + w, value_at(c, from), rows, w);
     blend(k, mean, frame, w, slow);
     blend(v, mean + w, frame, w, slow);
-    k += frame;
-    v += frame;
-    if (adaptive && filled) adaptive_rates(rate, c, k, mean, fast);
-    else for (int t = 0; t < c->L; t++) rate[t] = fast;
+    for (int t = 0; t < c->L; t++) rate[t] = fast;
+    if (adaptive && *filled) adapt(rate, c, k + frame, mean, fast);
     for (int t = 0; t < c->L; t++) {
-        const size_t at = (size_t)t * c->width, from_mean = adaptive ? at : 0;
-        blend(k + at, mean + from_mean, c->width, c->width, rate[t]);
-        blend(v + at, mean + w + from_mean, c->width, c->width, rate[t]);
+        const size_t at = (size_t)t * c->width, of_token = adaptive ? at : 0;
+        blend(k + frame + at, mean + of_token, c->width, c->width, rate[t]);
+        blend(v + frame + at, mean + w + of_token, c->width, c->width, rate[t]);
     }
-    *(int *)c->own = 1;
+    *filled = true;
     free(mean), free(rate);
 }
 
-static void memrope_room(cache *c, const pass *p, const float *q,
-                         const float *k)
-{
+static void memrope_evict(cache *c, const pass *p) {
     const bool ema = setting(c->o, "memrope-method") == 0;
-    const int behind = (c->S + (ema ? 2 : 0)) * c->L;
+    const int kept = (c->S + (ema ? 2 : 0)) * c->L;
     const int excess = c->length + p->frames * c->L - c->capacity;
-    (void)q, (void)k;
-    if (ema && excess > 0) absorb(c, behind, excess);
-    cache_roll(c, p, behind);
+    if (ema && excess > 0) absorb(c, kept, excess);
+    cache_roll(c, p, kept);
 }
 
-static void memrope_check(cache *c, const geometry *g)
-{
+static void memrope_check(cache *c, const geometry *g) {
     const bool ema = setting(c->o, "memrope-method") == 0;
     check_window(c, g);
-    if (ema && c->K < c->S + 2 + g->chunk)
-        usage("memrope: the budget must be at least S + 2 + chunk");
-    if (c->S > g->first_chunk)
-        usage("memrope: the sink must fit the first chunk");
-    if (setting(c->o, "adaptive") && !ema)
-        usage("memrope: adaptive rates need the method ema");
+    if ((ema && c->K < c->S + 2 + g->chunk) || c->S > g->first_chunk)
+        usage("memrope: the budget is at least S + 2 + chunk, and the first chunk holds the sink");
+    if (setting(c->o, "adaptive") && !ema) usage("memrope: adaptive rates need the method ema");
 }
 
 const policy memrope = {
-    .name = "memrope",
-    .about = "sink, a slow and a fast average of evicted frames, recent frames",
-    .knobs = {{"budget", 12, NULL}, {"sink", 3, NULL},
-              {"memrope-method", 0, "ema|eviction"}, {"alpha-long", 0.01, NULL},
-              {"alpha-short", 0.1, NULL}, {"adaptive", 0, NULL}},
-    .check = memrope_check, .open = new_number, .make_room = memrope_room,
-    .positions = by_slot,
-};
+    .name = "memrope", .about = "sink, a slow and a fast average of evicted frames, recent frames",
+    .knobs = {{"budget", 12, NULL}, {"sink", 3, NULL}, {"memrope-method", 0, "ema|eviction"},
+              {"alpha-long", 0.01, NULL}, {"alpha-short", 0.1, NULL}, {"adaptive", 0, NULL}},
+    .check = memrope_check, .open = two_numbers, .evict = memrope_evict, .positions = by_slot};
 
-/* ---- Deep Forcing: the deep sink, which moves along in time -------------- */
-
+/* ---- Deep Forcing: the deep sink, which moves along in time ---------------------------------- */
 /* own: has it moved, and for which chunk the last time. */
-static void deep_sink_room(cache *c, const pass *p, const float *q,
-                           const float *k)
-{
+static void move_sink(cache *c, const pass *p) {
     int *moving = c->own, *last = moving + 1;
-    (void)q, (void)k;
     if (!cache_roll(c, p, c->S * c->L)) return;
-    for (int i = 0; *moving && i < c->S * c->L; i++)
-        c->time[i] += p->start - *last;
-    *moving = 1;
-    *last = p->start;
+    for (int i = 0; *moving && i < c->S * c->L; i++) c->time[i] += p->start - *last;
+    *moving = 1, *last = p->start;
 }
 
 const policy deep_sink = {
-    .name = "deep-sink",
-    .about = "a long sink that moves along in time, recent frames",
-    .knobs = {{"budget", 21, NULL}, {"sink", 14, NULL}}, .open = new_number,
-    .make_room = deep_sink_room,
-};
+    .name = "deep-sink", .about = "a long sink that moves along in time, recent frames",
+    .knobs = {{"budget", 21, NULL}, {"sink", 14, NULL}}, .open = two_numbers, .evict = move_sink};
 
-/* ---- Deep Forcing: participative compression ----------------------------- */
-
-/* Rotated queries of the last R frames, of whatever pass; how often each token
- * was selected; compressions so far, and where the last one wanted the sink. */
+/* ---- Deep Forcing: participative compression ------------------------------------------------- */
+/* Rotated queries of the last R frames, of whatever pass; how often each token was selected;
+ * compressions so far, and where the last one wanted the sink. */
 typedef struct deep {
     int events, base, frames;
-    float *query;                /* [R L, width]                              */
-    int *reuse;                  /* [slots]                                   */
+    float *query;                /* [R L, width]                                                  */
+    int *reuse;                  /* [slots]                                                       */
 } deep;
 
-static void remember(cache *c, const pass *p, const float *q)
-{
+static void remember(cache *c, const pass *p) {
     deep *y = c->own;
     const size_t frame = (size_t)c->L * c->width;
     const int n = p->frames * c->L, drop = y->frames + p->frames - c->R;
     position *at = memory((size_t)n, sizeof *at);
-    for (int i = 0; i < n; i++)
-        at[i] = token_position(c, p->start + i / c->L, i % c->L);
+    for (int i = 0; i < n; i++) at[i] = token_position(c, p->start + i / c->L, i % c->L);
     if (drop > 0) {
         y->frames -= drop;
-        memmove(y->query, y->query + drop * frame,
-                y->frames * frame * sizeof *y->query);
+        memmove(y->query, y->query + drop * frame, y->frames * frame * sizeof *y->query);
     }
-    rope(y->query + y->frames * frame, q, n, c->heads, c->D, at);
+    rope(y->query + y->frames * frame, c->new_q, n, c->heads, c->D, at);
     y->frames += p->frames;
     free(at);
 }
 
-/* phi sqrt(D) H of n tokens: the product with the sum of all queries, or the
- * largest product with one. Sum first: by frame, in double. */
-static void deep_scores(float *score, const cache *c, int n)
-{
+/* phi sqrt(D) H of n tokens: the product with the sum of all queries, or the largest product with
+ * one. Sum first: by frame, in double. */
+static void deep_scores(float *score, const cache *c, int n) {
     const deep *y = c->own;
     const size_t width = (size_t)c->width;
     const bool largest = setting(c->o, "fusion") == 1;
     const int queries = largest ? y->frames * c->L : 1;
-    float *key = floats(n * width), *sum = floats(width);
-    float *dot = floats((size_t)n * queries);
+    float *key = floats(n * width), *sum = floats(width), *dot = floats((size_t)n * queries);
     double *mean = doubles(2 * width), *total = mean + width;
     position *at = memory((size_t)n, sizeof *at);
     for (int f = 0; f < y->frames; f++) {
@@ -261,23 +192,19 @@ static void deep_scores(float *score, const cache *c, int n)
         for (size_t i = 0; i < width; i++) total[i] += mean[i];
     }
     for (size_t i = 0; i < width; i++) sum[i] = (float)(total[i] * c->L);
-    for (int i = 0; i < n; i++)
-        at[i] = token_position(c, c->time[i], c->place[i]);
+    for (int i = 0; i < n; i++) at[i] = token_position(c, c->time[i], c->place[i]);
     rope(key, c->k, n, c->heads, c->D, at);
-    linear(dot, key, n, &(dense){.w = largest ? y->query : sum,
-                                 .out = queries, .in = c->width});
+    linear(dot, key, n, &(dense){.w = largest ? y->query : sum, .out = queries, .in = c->width});
     for (int i = 0; i < n; i++) {
         score[i] = dot[i * queries];
-        for (int r = 1; r < queries; r++)
-            score[i] = fmaxf(score[i], dot[i * queries + r]);
+        for (int r = 1; r < queries; r++) score[i] = fmaxf(score[i], dot[i * queries + r]);
     }
     free(key), free(sum), free(dot), free(mean), free(at);
 }
 
-/* The `count` best tokens of [from, to) that were not selected too often. Code:
- * ties are undefined. We: the lower slot. Returns how many there are. */
-static int deep_select(const cache *c, bool *keep, int from, int to, int count)
-{
+/* The `count` best tokens of [from, to) that were not selected too often. Code: ties are undefined.
+ * We: the lower slot. Returns how many there are. */
+static int deep_select(const cache *c, bool *keep, int from, int to, int count) {
     const int limit = (int)setting(c->o, "max-reuse");
     const deep *y = c->own;
     float *score = floats((size_t)to);
@@ -294,24 +221,21 @@ static int deep_select(const cache *c, bool *keep, int from, int to, int count)
     return selected;
 }
 
-/* The chunk competes too, so it is written after the live tokens first. Sinks,
- * selected tokens and the last R frames move together.
- * Paper: selected tokens get positions right before the recent ones (eqs. 10,
- * 11). Code: does so for an empty slice. We: where `unify` is set.
- * Paper: sinks move to where recent frames begin (eq. 5). Code, and we: the
- * first time by K - N, then as `desired` grows. */
-static void deep_compress(cache *c, const pass *p, const float *k)
-{
+/* The chunk competes too, so it is written after the live tokens first. Sinks, selected tokens and
+ * the last R frames move together.
+ * Paper: selected tokens get positions right before the recent ones (eqs. 10, 11). Code: does so
+ * for an empty slice. We: where `unify` is set.
+ * Paper: sinks move to where recent frames begin (eq. 5). Code, and we: the first time by K - N,
+ * then as `desired` grows. */
+static void deep_compress(cache *c, const pass *p) {
     deep *y = c->own;
-    const int L = c->L, fresh = p->frames * L, n = c->length + fresh;
-    const int sink = c->S * L, recent = n - y->frames * L;
+    const int L = c->L, sink = c->S * L, n = c->length + p->frames * L, recent = n - y->frames * L;
     const int N = (int)setting(c->o, "compress-to");
     bool *keep = memory((size_t)n, sizeof *keep);
     int to = 0;
-    append_chunk(c, p, k, k);
+    cache_write(c, p, c->length);
     const int tail = c->time[recent];
-    const int selected = deep_select(c, keep, sink, recent, N * L - sink
-                                     - y->frames * L);
+    const int selected = deep_select(c, keep, sink, recent, N * L - sink - y->frames * L);
     for (int i = 0; i < n; i++) {
         if (i >= sink && i < recent && !keep[i]) continue;
         cache_move(c, to, i, 1);
@@ -324,104 +248,83 @@ static void deep_compress(cache *c, const pass *p, const float *k)
     const int by = y->events++ ? desired - y->base : c->K - N;
     for (int i = 0; i < sink; i++) c->time[i] += by;
     y->base = desired;
-    trace(c, p, "compress", "%d tokens stay, %d of them selected; the sink "
-          "moves by %d", to, selected, by);
+    trace(c, p, "compress", "%d tokens stay, %d selected; the sink moves by %d", to, selected, by);
     free(keep);
 }
 
-static void deep_room(cache *c, const pass *p, const float *q, const float *k)
-{
+static void deep_evict(cache *c, const pass *p) {
     deep *y = c->own;
     const int n = p->frames * c->L;
-    remember(c, p, q);
+    remember(c, p);
     memset(y->reuse + c->length, 0, (size_t)n * sizeof *y->reuse);
-    if (c->length + n > c->capacity) deep_compress(c, p, k);
+    if (c->length + n > c->capacity) deep_compress(c, p);
     else c->length += n;
 }
 
-static void deep_commit(cache *c, const pass *p, const float *q)
-{
-    if (!c->first) remember(c, p, q);
+static void deep_commit(cache *c, const pass *p) {
+    if (!c->first) remember(c, p);
 }
 
-static void *deep_open(const cache *c)
-{
+static void *deep_open(const cache *c) {
     deep *y = memory(1, sizeof *y);
     y->query = floats((size_t)c->R * c->L * c->width);
     y->reuse = memory((size_t)(c->K + c->chunk) * c->L, sizeof *y->reuse);
     return y;
 }
 
-static void deep_check(cache *c, const geometry *g)
-{
+static void deep_check(cache *c, const geometry *g) {
     const double N = setting(c->o, "compress-to");
     check_window(c, g);
     if (c->R < g->chunk || c->K < c->S + c->R || N < 1 || N > c->K)
-        usage("deep-forcing: R must hold a chunk, and K at least S + R and "
-              "compress-to frames");
+        usage("deep-forcing: R must hold a chunk, and K at least S + R and compress-to frames");
 }
 
 const policy deep_forcing = {
     .name = "deep-forcing",
     .about = "a moving sink, tokens that recent queries look at, recent frames",
     .knobs = {{"budget", 21, NULL}, {"sink", 10, NULL}, {"recent", 4, NULL},
-              {"compress-to", 16, NULL}, {"max-reuse", 7, NULL},
-              {"fusion", 0, "sum|max"}, {"unify", 0, NULL}},
-    .check = deep_check, .open = deep_open, .make_room = deep_room,
-    .commit = deep_commit,
-};
+              {"compress-to", 16, NULL}, {"max-reuse", 7, NULL}, {"fusion", 0, "sum|max"},
+              {"unify", 0, NULL}},
+    .check = deep_check, .open = deep_open, .evict = deep_evict, .commit = deep_commit};
 
-/* ---- Rolling Sink: the first frames come by again and again -------------- */
-
+/* ---- Rolling Sink: the first frames come by again and again ---------------------------------- */
 /* own: keys, then values of the first K frames of the video. */
-static void *sink_archive(const cache *c)
-{
-    return floats(2 * (size_t)c->capacity * c->width);
-}
+static void *sink_archive(const cache *c) { return floats(2 * (size_t)c->capacity * c->width); }
 
-static void sink_room(cache *c, const pass *p, const float *q, const float *k)
-{
+static void sink_evict(cache *c, const pass *p) {
     const size_t n = (size_t)c->capacity * c->width;
-    float *archive = c->own;
-    (void)q, (void)k;
     if (p->start == c->K) {                      /* the first that goes */
-        memcpy(archive, c->k, n * sizeof *archive);
-        memcpy(archive + n, c->v, n * sizeof *archive);
+        memcpy(c->own, c->k, n * sizeof *c->k);
+        memcpy((float *)c->own + n, c->v, n * sizeof *c->v);
     }
     cache_roll(c, p, 0);
 }
 
-/* After a clean pass, frames of the archive replace the chunk before: forwards
- * over K - C frames, then backwards, then forwards again. */
-static void sink_after(cache *c, const pass *p)
-{
+/* After a clean pass, frames of the archive replace the chunk before: forwards over K - C frames,
+ * then backwards, then forwards again. */
+static void sink_after(cache *c, const pass *p) {
     const int C = c->chunk, w = c->K - C, gone = p->start - C, L = c->L;
     const size_t frame = (size_t)L * c->width, n = (size_t)c->K * frame;
     const bool backwards = gone / w % 2;
-    const float *archive = c->own;
     if (!p->clean || p->start < c->K) return;
     const int first = backwards ? w - gone % w - C : gone % w;
     const int to = c->length - (p->frames + C) * L;
     for (int i = 0; i < C; i++) {
         const int from = first + (backwards ? C - 1 - i : i);
-        memcpy(key_at(c, to + i * L), archive + from * frame,
-               frame * sizeof *archive);
-        memcpy(value_at(c, to + i * L), archive + n + from * frame,
-               frame * sizeof *archive);
+        const float *archive = (float *)c->own + from * frame;
+        memcpy(key_at(c, to + i * L), archive, frame * sizeof *archive);
+        memcpy(value_at(c, to + i * L), archive + n, frame * sizeof *archive);
         trace(c, p, "sweep", "frame %d at %d", from, gone + i);
     }
 }
 
-static void sink_check(cache *c, const geometry *g)
-{
+static void sink_check(cache *c, const geometry *g) {
     if (c->K < 2 * g->chunk || c->K % g->chunk || g->first_chunk != g->chunk)
-        usage("rolling-sink: the budget must be a multiple of the chunk, at "
-              "least 2 chunks, and the first chunk a whole one");
+        usage("rolling-sink: the budget is whole chunks, at least 2, and the first chunk whole");
 }
 
 const policy rolling_sink = {
     .name = "rolling-sink",
     .about = "the first frames sweep by, at the times of those they replace",
     .knobs = {{"budget", 21, NULL}}, .check = sink_check, .open = sink_archive,
-    .make_room = sink_room, .after = sink_after,
-};
+    .evict = sink_evict, .after = sink_after};

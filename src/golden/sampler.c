@@ -1,18 +1,12 @@
 /* sampler.c: a video chunk by chunk, each by a few denoising steps.
- *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Paper   TetherCache, eq. 2; Self-Forcing (Huang et al. 2025).
  * Code    pipeline/causal_inference.py, utils/scheduler.py. */
 #include "golden.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* sigma is the share of noise; a shift s moves the steps towards noise. */
-void schedule_make(schedule *s, double shift, const double *list, bool warp)
-{
+void schedule_make(schedule *s, double shift, const double *list, bool warp) {
     for (int i = 0; i < TABLE; i++) {
         const double u = 1 - i / (double)TABLE;
         s->sigma[i] = (float)(shift * u / (1 + (shift - 1) * u));
@@ -21,14 +15,12 @@ void schedule_make(schedule *s, double shift, const double *list, bool warp)
     for (s->steps = 0; list[s->steps] > 0; s->steps++) {
         if (s->steps == STEPS_MAX || list[s->steps] > TABLE)
             usage("at most %d denoising steps of 1..%d", STEPS_MAX, TABLE);
-        s->t[s->steps] = warp ? s->timestep[TABLE - (int)list[s->steps]]
-                              : list[s->steps];
+        s->t[s->steps] = warp ? s->timestep[TABLE - (int)list[s->steps]] : list[s->steps];
     }
 }
 
 /* Of the entry with the nearest timestep, the first of equals. */
-float schedule_sigma(const schedule *s, double t)
-{
+float schedule_sigma(const schedule *s, double t) {
     int best = 0;
     for (int i = 1; i < TABLE; i++)
         if (fabs(s->timestep[i] - t) < fabs(s->timestep[best] - t)) best = i;
@@ -36,16 +28,11 @@ float schedule_sigma(const schedule *s, double t)
 }
 
 /* The network predicts flow = noise - clean. */
-void flow_to_clean(float *x0, const float *x, const float *flow, float sigma,
-                   size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        x0[i] = (float)(x[i] - (double)sigma * (double)flow[i]);
+void flow_to_clean(float *x0, const float *x, const float *flow, float sigma, size_t n) {
+    for (size_t i = 0; i < n; i++) x0[i] = (float)(x[i] - (double)sigma * (double)flow[i]);
 }
 
-void add_noise(float *x, const float *x0, const float *noise, float sigma,
-               size_t n)
-{
+void add_noise(float *x, const float *x0, const float *noise, float sigma, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const float kept = (1 - sigma) * x0[i], fresh = sigma * noise[i];
         x[i] = kept + fresh;
@@ -56,56 +43,40 @@ void add_noise(float *x, const float *x0, const float *noise, float sigma,
 typedef struct run {
     const video *v;
     cache *caches;
-    size_t frame;                /* numbers in a latent frame                 */
-    int chunk, first, denoised;  /* chunks and frames so far                  */
+    size_t frame;                /* numbers in a latent frame                                     */
+    int chunk, first, denoised;  /* chunks and frames so far                                      */
 } run;
 
 /* Stream 0 is where a chunk begins, stream j + 1 comes after step j. */
-static void draw_noise(const run *r, float *x, const pass *p, int stream)
-{
+static void draw_noise(const run *r, float *x, const pass *p, int stream) {
     const video *v = r->v;
-    const int gaps = v->schedule.steps - 1;
-    for (int f = 0; f < p->frames; f++, x += r->frame) {
-        const int at = r->first + p->start + f;
-        if (!v->noise)
-            noise_frame(x, r->frame, v->seed, at, stream);
-        else if (stream == 0)
-            memcpy(x, v->noise + at * r->frame, r->frame * sizeof *x);
-        else
-            memcpy(x, v->renoise + (r->denoised * gaps + (stream - 1)
-                                    * p->frames + f) * r->frame,
-                   r->frame * sizeof *x);
+    const size_t gaps = (size_t)v->schedule.steps - 1, n = r->frame, frames = (size_t)p->frames;
+    for (size_t f = 0; f < frames; f++) {
+        const int at = r->first + p->start + (int)f;
+        if (!v->noise) noise_frame(x + f * n, n, v->seed, 0, (uint32_t)at, (uint32_t)stream);
+        else if (stream == 0) memcpy(x + f * n, v->noise + at * n, n * sizeof *x);
+        else memcpy(x + f * n, v->renoise + (r->denoised * gaps + (stream - 1) * frames + f) * n,
+                    n * sizeof *x);
     }
 }
 
-static int scene_of(const video *v, int chunk)
-{
-    int i = v->scenes - 1;
-    while (i > 0 && chunk < v->scene[i]) i--;
-    return i;
-}
-
-static void network(const run *r, float *flow, const float *x, double t,
-                    pass p)
-{
+static void network(const run *r, float *flow, const float *x, double t, pass p) {
     const video *v = r->v;
-    const int scene = scene_of(v, r->chunk);
     double *each = doubles((size_t)p.frames);
+    int scene = v->scenes - 1;
+    while (scene > 0 && r->chunk < v->scene[scene]) scene--;
     for (int f = 0; f < p.frames; f++) each[f] = t;
     p.chunk = r->chunk;
-    p.h = v->h;
-    p.w = v->w;
+    p.h = v->h, p.w = v->w;
     p.scene = scene > 0 && v->scene[scene] == r->chunk;
     p.cut = p.scene && v->cut[scene];
     transformer_run(v->model, flow, x, each, &p, v->text[scene], r->caches);
     free(each);
 }
 
-/* Eq. 2, one chunk: denoise, add less noise, again; then the clean pass, whose
- * keys and values later chunks see. Code: context noise is a timestep only, no
- * noise is added. Given frames take the clean pass at timestep 0. */
-static void make_chunk(const run *r, float *x0, int start, int frames)
-{
+/* Eq. 2, one chunk: denoise, add less noise, again; then the clean pass, whose keys and values
+ * later chunks see. Code: context noise is a timestep only, no noise is added. */
+static void make_chunk(const run *r, float *x0, int start, int frames) {
     const video *v = r->v;
     const schedule *s = &v->schedule;
     const size_t n = frames * r->frame;
@@ -124,78 +95,60 @@ static void make_chunk(const run *r, float *x0, int start, int frames)
     free(x), free(flow), free(fresh);
 }
 
-/* `total` frames of x, of which the first `given` are there. */
-static void make_clip(run *r, float *x, int given, int total)
-{
+/* `total` frames of x, of which the first `given` are there: these take the clean pass alone, at
+ * timestep 0. */
+static void make_clip(run *r, float *x, int given, int total) {
     const video *v = r->v;
-    for (int start = 0; start < total; r->chunk++) {
-        const int frames = start == 0 && v->lone_first ? 1 : v->chunk;
+    for (int start = 0, frames; start < total; r->chunk++, start += frames) {
+        frames = start == 0 && v->lone_first ? 1 : v->chunk;
         if (start < given) {
-            const pass p = {.start = start, .frames = frames,
-                            .clean = v->context_noise == 0};
-            network(r, NULL, x + start * r->frame, 0, p);
+            network(r, NULL, x + start * r->frame, 0,
+                    (pass){.start = start, .frames = frames, .clean = v->context_noise == 0});
         } else {
             make_chunk(r, x + start * r->frame, start, frames);
             r->denoised += frames;
         }
-        start += frames;
     }
 }
 
-/* CausVid: a clip restarts from the end of the one before. The first of the
- * frames taken over is decoded and encoded again, because the first latent of a
- * clip stands for one picture and no other does. */
-static void reencode(const video *v, float *to, const float *clip, int last,
-                     size_t frame)
-{
+/* CausVid: a clip restarts from the end of the one before. The first frame taken over is decoded
+ * and encoded again, because the first latent of a clip is one picture, and others are four. */
+static void reencode(const video *v, float *to, const float *clip, int last, size_t frame) {
     const size_t picture = 3 * 64 * (size_t)v->h * v->w;
     vae *decoder = vae_open(v->vae, false);
-    vae *encoder = vae_open(v->vae, true);
-    float *rgb = floats(4 * picture);
-    int n = 0;
+    float *rgb = floats(4 * picture), *one = rgb;
     for (int i = 0; i <= last; i++)
-        n = vae_run(decoder, rgb, clip + i * frame, v->h, v->w);
-    float *one = rgb + (n - 1) * picture;
+        one = rgb + (vae_run(decoder, rgb, clip + i * frame, v->h, v->w) - 1) * picture;
     for (size_t i = 0; i < picture; i++) {       /* to [0, 1] and back */
         const float unit = one[i] * 0.5f + 0.5f;
         one[i] = (unit < 0 ? 0 : unit > 1 ? 1 : unit) * 2 - 1;
     }
-    vae_run(encoder, to, one, 8 * v->h, 8 * v->w);
+    vae_run(vae_open(v->vae, true), to, one, 8 * v->h, 8 * v->w);
     free(rgb);
 }
 
-static void check(const video *v, int rollouts, int overlap)
-{
-    const int first = v->lone_first ? 1 : v->chunk;
-    const int begin = v->given_frames ? v->given_frames : first;
-    const int rest = v->given_frames ? v->frames : v->frames - first;
-    if (v->frames < 1 || begin < first || (begin - first) % v->chunk || rest < 0
-        || rest % v->chunk)
-        usage("%d frames after %d given ones are no whole chunks of %d%s",
-              v->frames, v->given_frames, v->chunk,
-              v->lone_first ? ", the first of 1" : "");
-    if (rollouts > 1 && (overlap < 1 || overlap >= v->frames
-                         || overlap % v->chunk || v->given_frames))
-        usage("an overlap of %d frames: whole chunks of %d, fewer than the %d "
-              "of a rollout, and no given frames", overlap, v->chunk,
-              v->frames);
+static void check(const video *v, int rollouts, int overlap) {
+    const int first = v->lone_first ? 1 : v->chunk, given = v->given_frames;
+    const int rest = given ? v->frames : v->frames - first;
+    if (v->frames < 1 || (given && given < first) || (given && (given - first) % v->chunk)
+        || rest < 0 || rest % v->chunk)
+        usage("%d frames after %d given ones are no whole chunks of %d%s", v->frames, given,
+              v->chunk, v->lone_first ? ", the first of 1" : "");
+    if (rollouts > 1 && (overlap < 1 || overlap >= v->frames || overlap % v->chunk || given))
+        usage("the overlap of %d frames must be whole chunks, fewer than a rollout has", overlap);
 }
 
-int video_rollouts(const video *v)
-{
+int video_rollouts(const video *v) {
     return v->policy == &causvid ? (int)setting(v->o, "rollouts") : 1;
 }
 
-float *video_make(const video *v)
-{
+float *video_make(const video *v) {
     const transformer *m = v->model;
-    const int total = v->given_frames + v->frames, L = v->h / 2 * (v->w / 2);
+    const int total = v->given_frames + v->frames, rollouts = video_rollouts(v);
     const int overlap = (int)setting(v->o, "overlap");
-    const int rollouts = video_rollouts(v);
-    const geometry g = {.layers = m->layers, .L = L, .grid = v->w / 2,
-                        .heads = m->heads, .D = m->dim / m->heads,
-                        .frames = total, .chunk = v->chunk,
-                        .first_chunk = v->lone_first ? 1 : v->chunk,
+    const geometry g = {.layers = m->layers, .L = v->h / 2 * (v->w / 2), .grid = v->w / 2,
+                        .heads = m->heads, .D = m->dim / m->heads, .frames = total,
+                        .chunk = v->chunk, .first_chunk = v->lone_first ? 1 : v->chunk,
                         .scenes = v->scenes};
     run r = {.v = v, .frame = (size_t)m->channels * v->h * v->w};
     const size_t clip = total * r.frame;
@@ -203,8 +156,7 @@ float *video_make(const video *v)
     float *x = floats(rollouts * clip), *at = x;
     memcpy(x, v->given ? v->given : x, v->given_frames * r.frame * sizeof *x);
     for (int i = 0; i < rollouts; i++, at += clip) {
-        const float *tail = at - overlap * r.frame;
-        if (i > 0) memcpy(at, tail, overlap * r.frame * sizeof *x);
+        if (i > 0) memcpy(at, at - overlap * r.frame, overlap * r.frame * sizeof *x);
         if (i > 0 && v->start_frame)
             memcpy(at, v->start_frame + (i - 1) * r.frame, r.frame * sizeof *x);
         else if (i > 0 && setting(v->o, "restart") == 0)

@@ -1,45 +1,26 @@
 /* tokenizer.c: SentencePiece's unigram model, as umT5 uses it.
- *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code    google/sentencepiece (normalizer.cc, unigram_model.cc); cleaning:
- *         wan/modules/tokenizers.py. The Hugging Face tokenizer differs where
- *         a character is unknown or two splits are nearly equal. */
+ * Code    google/sentencepiece (normalizer.cc, unigram_model.cc). Hugging Face's tokenizer differs
+ *         where a character is unknown or two splits are nearly equal. */
 #include "golden.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 
-typedef struct text {
-    const uint8_t *at;
-    size_t n;
-} text;
-
-typedef struct piece {
-    text text;
-    float score;
-    int type, id;
-} piece;
+typedef struct text { const uint8_t *at; size_t n; } text;
+typedef struct piece { text text; float score; int type, id; } piece;
 
 struct tokenizer {
     const char *path;
-    piece *piece;                /* those that can be in a text, sorted       */
+    piece *piece;                /* those that can be in a text, sorted                           */
     int n, ids, unknown, end, byte[256];
     bool bytes, prefix, squeeze, escape;
-    float least, most;           /* scores of ordinary pieces                 */
+    float least, most;           /* scores of ordinary pieces                                     */
     size_t longest;
-    text map;                    /* the normaliser's table                    */
+    text map;                    /* the normaliser's table                                        */
 };
 
-static uint32_t word_at(const uint8_t *b)
-{
-    return b[0] | b[1] << 8 | b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-static uint64_t varint(tokenizer *t, text *m)
-{
+static uint64_t varint(tokenizer *t, text *m) {
     uint64_t x = 0;
     for (int shift = 0; shift < 64; shift += 7) {
         if (!m->n) fail("%s is cut off", t->path);
@@ -52,34 +33,27 @@ static uint64_t varint(tokenizer *t, text *m)
 }
 
 /* The next field of a message: its number, and a number or its bytes. */
-static bool next_field(tokenizer *t, text *m, int *field, uint64_t *x,
-                       text *bytes)
-{
+static bool next_field(tokenizer *t, text *m, int *field, uint64_t *x, text *bytes) {
     if (!m->n) return false;
     const uint64_t key = varint(t, m);
     const int wire = key & 7;
     *field = (int)(key >> 3);
-    *bytes = (text){m->at, wire == 1 ? 8 : wire == 5 ? 4 : 0};
-    if (wire == 0) *x = varint(t, m);
-    else if (wire == 2) {
-        *x = varint(t, m);
-        *bytes = (text){m->at, (size_t)*x};
-    } else if (wire != 1 && wire != 5)
-        fail("%s is no SentencePiece model", t->path);
+    if (wire == 0 || wire == 2) *x = varint(t, m);
+    else if (wire != 1 && wire != 5) fail("%s is no SentencePiece model", t->path);
+    *bytes = (text){m->at, wire == 1 ? 8 : wire == 5 ? 4 : wire == 2 ? (size_t)*x : 0};
     if (bytes->n > m->n) fail("%s is cut off", t->path);
     m->at += bytes->n;
     m->n -= bytes->n;
     return true;
 }
 
-static void read_piece(tokenizer *t, text m)
-{
+static void read_piece(tokenizer *t, text m) {
     piece p = {.type = NORMAL, .id = t->ids++};
     uint64_t x = 0;
     text bytes;
     for (int field; next_field(t, &m, &field, &x, &bytes);) {
         if (field == 1) p.text = bytes;
-        const uint32_t bits = bytes.n == 4 ? word_at(bytes.at) : 0;
+        const uint32_t bits = bytes.n == 4 ? (uint32_t)little_endian(bytes.at, 4) : 0;
         if (field == 2) memcpy(&p.score, &bits, sizeof bits);
         if (field == 3) p.type = (int)x;
     }
@@ -94,13 +68,11 @@ static void read_piece(tokenizer *t, text m)
     }
 }
 
-static void read_specs(tokenizer *t, int message, text m)
-{
+static void read_specs(tokenizer *t, int message, text m) {
     uint64_t x = 0;
     text bytes;
     for (int field; next_field(t, &m, &field, &x, &bytes);) {
-        if (message == 2 && field == 3 && x != 1)
-            fail("%s is no unigram model", t->path);
+        if (message == 2 && field == 3 && x != 1) fail("%s is no unigram model", t->path);
         if (message == 2 && field == 35) t->bytes = x;
         if (message == 2 && field == 42) t->end = (int)x;
         if (message == 3 && field == 2) t->map = bytes;
@@ -110,24 +82,21 @@ static void read_specs(tokenizer *t, int message, text m)
     }
 }
 
-static int by_text(const void *x, const void *y)
-{
+static int by_text(const void *x, const void *y) {
     const text a = ((const piece *)x)->text, b = ((const piece *)y)->text;
     const int c = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
     return c ? c : (a.n > b.n) - (a.n < b.n);
 }
 
-tokenizer *tokenizer_open(const char *path)
-{
+tokenizer *tokenizer_open(const char *path) {
     size_t size;
     const uint8_t *file = (const uint8_t *)read_file(path, &size);
     tokenizer *t = memory(1, sizeof *t);
     uint64_t x = 0;
     text m = {file, size}, bytes;
     int pieces = 0, field;
-    *t = (tokenizer){.path = path, .unknown = -1, .end = 1, .prefix = true,
-                     .squeeze = true, .escape = true, .least = FLT_MAX,
-                     .most = FLT_MIN};
+    *t = (tokenizer){.path = path, .unknown = -1, .end = 1, .prefix = true, .squeeze = true,
+                     .escape = true, .least = FLT_MAX, .most = FLT_MIN};
     while (next_field(t, &m, &field, &x, &bytes)) pieces += field == 1;
     t->piece = memory((size_t)pieces, sizeof *t->piece);
     for (m = (text){file, size}; next_field(t, &m, &field, &x, &bytes);) {
@@ -139,23 +108,17 @@ tokenizer *tokenizer_open(const char *path)
     return t;
 }
 
-int tokenizer_end(const tokenizer *t)
-{
-    return t->end;
-}
+int tokenizer_end(const tokenizer *t) { return t->end; }
 
-static const piece *find_piece(const tokenizer *t, text s)
-{
+static const piece *find_piece(const tokenizer *t, text s) {
     const piece key = {.text = s};
     return bsearch(&key, t->piece, (size_t)t->n, sizeof key, by_text);
 }
 
-int utf8_character(const uint8_t *at, size_t n, uint32_t *c)
-{
+int utf8_character(const uint8_t *at, size_t n, uint32_t *c) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const uint8_t b = at[0];
-    const int size = b < 0x80 ? 1 : b < 0xc0 ? 0 : b < 0xe0 ? 2 : b < 0xf0 ? 3
-                     : b < 0xf8 ? 4 : 0;
+    const int size = b < 0x80 ? 1 : b < 0xc0 ? 0 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf8 ? 4 : 0;
     if (size == 0 || (size_t)size > n) return 0;
     *c = size == 1 ? b : b & (0x7fu >> size);
     for (int i = 1; i < size; i++) {
@@ -165,27 +128,20 @@ int utf8_character(const uint8_t *at, size_t n, uint32_t *c)
     return *c < least[size] || *c > 0x10ffff || *c >> 11 == 0x1b ? 0 : size;
 }
 
-static uint32_t unit(const tokenizer *t, size_t i)
-{
-    return word_at(t->map.at + 4 + 4 * i);
+/* Unit i of the table's double array, and where a unit leads to. */
+static uint32_t unit(const tokenizer *t, size_t i) {
+    return (uint32_t)little_endian(t->map.at + 4 + 4 * i, 4);
 }
+static uint32_t offset(uint32_t u) { return (u >> 10) << ((u & 0x200) >> 6); }
 
-/* Where a unit of the double array sends on. */
-static uint32_t offset(uint32_t u)
-{
-    return (u >> 10) << ((u & 0x200) >> 6);
-}
-
-/* What stands for the longest entry of the table that begins s, or NULL; *used
- * is its length. The table is a trie as a double array (darts-clone), and then
- * the replacements, each ended by a NUL. */
-static const char *lookup(const tokenizer *t, text s, size_t *used)
-{
+/* The replacement of the longest entry of the table that begins s, or NULL; *used is its length. A
+ * trie as a double array (darts-clone) comes first, then replacements, each ended by a NUL. */
+static const char *lookup(const tokenizer *t, text s, size_t *used) {
     if (t->map.n < 8) return NULL;
-    const size_t bytes = word_at(t->map.at), units = bytes / 4;
+    const size_t bytes = little_endian(t->map.at, 4), units = bytes / 4;
     const char *found = NULL;
-    if (bytes % 4 || 4 + bytes >= t->map.n || !units
-        || t->map.at[t->map.n - 1]) fail("%s: a damaged table", t->path);
+    if (bytes % 4 || 4 + bytes >= t->map.n || !units || t->map.at[t->map.n - 1])
+        fail("%s: a damaged table", t->path);
     size_t pos = offset(unit(t, 0));
     for (size_t i = 0; i < s.n; i++) {
         pos ^= s.at[i];
@@ -201,10 +157,9 @@ static const char *lookup(const tokenizer *t, text s, size_t *used)
     return found;
 }
 
-/* The replacement of what begins s: a piece that the user defined stays; then
- * the table; then one character, as it is. */
-static text normal_prefix(const tokenizer *t, text s, size_t *used)
-{
+/* The replacement of what begins s: a piece that the user defined stays; then the table; then one
+ * character, as it is. */
+static text normal_prefix(const tokenizer *t, text s, size_t *used) {
     uint32_t c;
     for (size_t n = t->longest < s.n ? t->longest : s.n; n; n--) {
         const piece *p = find_piece(t, (text){s.at, n});
@@ -221,55 +176,41 @@ static text normal_prefix(const tokenizer *t, text s, size_t *used)
 }
 
 /* A mark at the beginning, blanks as marks, and no blank after another. */
-static text normalise(const tokenizer *t, text s)
-{
-    const char *mark = t->escape ? "\xe2\x96\x81" : " ";    /* U+2581 */
+static text normalise(const tokenizer *t, text s) {
+    const char *mark = t->escape ? "\xe2\x96\x81" : " ";       /* U+2581 */
     const size_t width = strlen(mark);
-    size_t n = 0, used, room = 0;
+    size_t n = 0, used, size = 0;
     uint8_t *out = NULL;
     bool after_blank = t->squeeze, begun = !t->prefix;
     for (text r; s.n; s.at += used, s.n -= used) {
         r = normal_prefix(t, s, &used);
         if (t->squeeze && !n && r.n == 1 && *r.at == ' ') continue;
-        if (room < n + 3 * r.n + 4) {
-            room = 2 * room + 3 * r.n + 64;
-            out = realloc(out, room);
-            if (!out) fail("no memory for a text");
-        }
+        if (size < n + 3 * r.n + 4) out = realloc(out, size = 2 * size + 3 * r.n + 64);
+        if (!out) fail("no memory for a text");
         if (!begun) memcpy(out, mark, n = width);
         begun = true;
         while (after_blank && r.n && *r.at == ' ') r.at++, r.n--;
         for (size_t i = 0; i < r.n; i++) {
-            const size_t size = r.at[i] == ' ' ? width : 1;
-            memcpy(out + n, r.at[i] == ' ' ? mark : (const char *)r.at + i,
-                   size);
-            n += size;
+            const bool blank = r.at[i] == ' ';
+            memcpy(out + n, blank ? mark : (const char *)r.at + i, blank ? width : 1);
+            n += blank ? width : 1;
         }
         if (r.n) after_blank = t->squeeze && r.at[r.n - 1] == ' ';
     }
-    while (t->squeeze && n >= width && !memcmp(out + n - width, mark, width))
-        n -= width;
+    while (t->squeeze && n >= width && !memcmp(out + n - width, mark, width)) n -= width;
     return (text){out, n};
 }
 
 /* The best way to reach a byte. */
-typedef struct node {
-    float score;
-    int id;
-    size_t start;
-    bool reached;
-} node;
+typedef struct node { float score; int id; size_t start; bool reached; } node;
 
-static void offer(node *to, double score, size_t start, int id)
-{
-    if (to->reached && !(score > to->score)) return;
-    *to = (node){(float)score, id, start, true};
+static void offer(node *to, double score, size_t start, int id) {
+    if (!to->reached || score > to->score) *to = (node){(float)score, id, start, true};
 }
 
-/* Viterbi over bytes. Scores are float and candidates double, as in the
- * library: that decides near ties. An unknown character is float throughout. */
-static node *best_path(const tokenizer *t, text s)
-{
+/* Viterbi over bytes. Scores are float and candidates double, as in the library: that decides near
+ * ties. An unknown character is float throughout. */
+static node *best_path(const tokenizer *t, text s) {
     node *best = memory(s.n + 1, sizeof *best);
     for (size_t i = 0, length; i < s.n; i += length) {
         const uint8_t b = s.at[i];
@@ -281,23 +222,20 @@ static node *best_path(const tokenizer *t, text s)
             const piece *p = find_piece(t, (text){s.at + i, n});
             if (!p || p->type == UNUSED) continue;
             const float longer = (float)n * t->most;
-            offer(&best[i + n], (p->type == USER_DEFINED ? longer - 0.1
-                                 : (double)p->score) + so_far, i, p->id);
+            offer(&best[i + n],
+                  (p->type == USER_DEFINED ? longer - 0.1 : (double)p->score) + so_far, i, p->id);
             single = single || n == length;
         }
         if (single) continue;
-        const float unknown = (float)((double)t->least - 10);
-        const float sum = unknown + best[i].score;
+        const float unknown = (float)((double)t->least - 10), sum = unknown + best[i].score;
         offer(&best[i + length], sum, i, t->unknown);
     }
     return best;
 }
 
-/* Ids of the pieces, at most `limit`. An unknown character is its bytes; where
- * the model has no bytes, neighbouring unknown ones are one id. */
-int tokenize(const tokenizer *t, const char *utf8, size_t size, int *ids,
-             int limit)
-{
+/* Ids of the pieces, at most `limit`. An unknown character is its bytes; where the model has no
+ * bytes, neighbouring unknown ones are one id. */
+int tokenize(const tokenizer *t, const char *utf8, size_t size, int *ids, int limit) {
     const text s = normalise(t, (text){(const uint8_t *)utf8, size});
     node *best = best_path(t, s);
     size_t *end = memory(s.n + 1, sizeof *end), pieces = 0;
@@ -306,12 +244,9 @@ int tokenize(const tokenizer *t, const char *utf8, size_t size, int *ids,
     while (pieces-- > 0) {
         const size_t to = end[pieces], from = best[to].start;
         const int id = best[to].id;
-        if (id != t->unknown || (!t->bytes && before != id)) {
-            if (n < limit) ids[n++] = id;
-        } else if (t->bytes) {
-            for (size_t i = from; i < to && n < limit; i++)
-                ids[n++] = t->byte[s.at[i]];
-        }
+        if (id == t->unknown && t->bytes)
+            for (size_t i = from; i < to && n < limit; i++) ids[n++] = t->byte[s.at[i]];
+        else if ((id != t->unknown || before != id) && n < limit) ids[n++] = id;
         before = id;
     }
     free(best), free(end), free((void *)s.at);

@@ -1,5 +1,4 @@
 /* weights.c: safetensors and config.json.
- *
  * SPDX-License-Identifier: Apache-2.0
  *
  * A safetensors file is 8 bytes N (little-endian), N bytes of JSON
@@ -7,13 +6,7 @@
  * and the data. Other formats: `tether convert IN -o OUT.safetensors`. */
 #include "golden.h"
 
-#include <limits.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-_Noreturn void stop(int status, const char *format, ...)
-{
+_Noreturn void stop(int status, const char *format, ...) {
     va_list args;
     fflush(stdout);
     fputs("golden: error: ", stderr);
@@ -23,15 +16,13 @@ _Noreturn void stop(int status, const char *format, ...)
     exit(status);
 }
 
-void *memory(size_t n, size_t size)
-{
+void *memory(size_t n, size_t size) {
     void *p = calloc(n ? n : 1, size);
     if (!p) fail("no memory for %zu times %zu bytes", n, size);
     return p;
 }
 
-char *read_file(const char *path, size_t *size)
-{
+char *read_file(const char *path, size_t *size) {
     FILE *f = fopen(path, "rb");
     if (!f || fseek(f, 0, SEEK_END)) fail("cannot open %s", path);
     const long n = ftell(f);
@@ -44,35 +35,19 @@ char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* What comes after "key": in the text, or NULL. Enough for headers and configs,
- * whose names hold no quotes. */
-static const char *json_find(const char *text, const char *key)
-{
+/* What comes after "key": in the text, or NULL; names hold no quotes. */
+static const char *json_find(const char *text, const char *key) {
     const size_t n = strlen(key);
     for (const char *at = text; (at = strstr(at, key)); at++) {
-        const char *end = at + n + 1;
         if (at == text || at[-1] != '"' || at[n] != '"') continue;
+        const char *end = at + n + 1;
         end += strspn(end, " \t\r\n");
         if (*end == ':') return end + 1 + strspn(end + 1, " \t\r\n");
     }
     return NULL;
 }
 
-/* Whole numbers of a list, at most `most`; returns how many. */
-static int json_list(uint64_t *to, int most, const char *at)
-{
-    int n = 0;
-    if (!at || *at++ != '[') return 0;
-    for (char *end; n < most; n++, at = end) {
-        at += strspn(at, " \t\r\n,");
-        to[n] = strtoull(at, &end, 10);
-        if (end == at) break;
-    }
-    return n;
-}
-
-double config_number(const char *path, const char *key, double missing)
-{
+double config_number(const char *path, const char *key, double missing) {
     size_t size;
     char *text = read_file(path, &size), *end;
     const char *at = json_find(text, key);
@@ -82,99 +57,84 @@ double config_number(const char *path, const char *key, double missing)
     return x;
 }
 
-enum { RANK_MAX = 5, NAME_BYTES = 256 };
-enum { F32 = 'F' + '3', F16 = 'F' + '1', BF16 = 'B' + 'F' };
+enum { RANK_MAX = 5, F32 = 'F' + '3', F16 = 'F' + '1', BF16 = 'B' + 'F' };
 
 struct weights {
     char path[1024], *header;
     FILE *file;
-    uint64_t data;               /* where the data begins                     */
+    uint64_t data;               /* where the data begins                                         */
 };
 
-typedef struct tensor {
-    int type, rank;
-    uint64_t dim[RANK_MAX], count, begin;
-} tensor;
+typedef struct tensor { int type, rank; long long dim[RANK_MAX], count, begin; } tensor;
 
-static uint64_t little_endian(const void *bytes, size_t n)
-{
-    const uint8_t *b = bytes;
+uint64_t little_endian(const uint8_t *bytes, size_t n) {
     uint64_t x = 0;
-    while (n-- > 0) x = x << 8 | b[n];
+    while (n-- > 0) x = x << 8 | bytes[n];
     return x;
 }
 
-weights *weights_open(const char *path)
-{
+weights *weights_open(const char *path) {
     weights *f = memory(1, sizeof *f);
     uint8_t head[8];
     snprintf(f->path, sizeof f->path, "%s", path);
     f->file = fopen(path, "rb");
     if (!f->file)
-        fail("cannot open %s; golden reads safetensors with Wan's names: make "
-             "it with `tether convert IN -o %s`", path, path);
+        fail("cannot open %s; golden reads safetensors with Wan's names: make it with `tether "
+             "convert IN -o %s`", path, path);
     const size_t got = fread(head, 1, 8, f->file);
     const uint64_t n = little_endian(head, 8);
     if (got != 8 || n > 100 << 20) fail("%s is not a safetensors file", path);
     f->header = memory((size_t)n + 1, 1);
-    if (fread(f->header, 1, (size_t)n, f->file) != n)
-        fail("%s: the header is cut off", path);
+    if (fread(f->header, 1, (size_t)n, f->file) != n) fail("%s: the header is cut off", path);
     f->data = 8 + n;
     return f;
 }
 
-void weights_close(weights *f)
-{
-    fclose(f->file);
-    free(f->header), free(f);
-}
+void weights_close(weights *f) { fclose(f->file), free(f->header), free(f); }
 
-static bool find(const weights *f, tensor *t, const char *name)
-{
-    const char *at = json_find(f->header, name);
-    const char *end = at ? strchr(at, '}') : NULL;
-    uint64_t span[2] = {0, 0};
+static bool find(const weights *f, tensor *t, const char *name) {
+    const char *at = json_find(f->header, name), *end = at ? strchr(at, '}') : NULL;
+    long long *d = t->dim, last = -1;
     if (!end) return false;
     char *text = memory((size_t)(end - at) + 1, 1);
     memcpy(text, at, (size_t)(end - at));
-    const char *type = json_find(text, "dtype");
-    *t = (tensor){.count = 1};
-    t->rank = json_list(t->dim, RANK_MAX, json_find(text, "shape"));
-    json_list(span, 2, json_find(text, "data_offsets"));
-    if (type && type[1]) t->type = type[1] + type[2];
-    for (int i = 0; i < t->rank; i++) {
-        if (t->dim[i] > INT_MAX) fail("%s: %s is too large", f->path, name);
-        t->count *= t->dim[i];
-    }
-    t->begin = span[0];
+    const char *type = json_find(text, "dtype"), *shape = json_find(text, "shape");
+    const char *span = json_find(text, "data_offsets");
+    *t = (tensor){.count = 1, .type = type && type[1] ? type[1] + type[2] : 0};
     if (t->type != F32 && t->type != F16 && t->type != BF16)
-        fail("%s: %s is %.8s; golden reads F32, F16 and BF16: convert the file "
-             "with `tether convert`", f->path, name, type ? type : "untyped");
-    if (span[1] - span[0] != t->count * (t->type == F32 ? 4 : 2))
+        fail("%s: %s is %.8s; golden reads F32, F16 and BF16: convert the file with `tether "
+             "convert`", f->path, name, type ? type : "untyped");
+    if (shape) t->rank = sscanf(shape, "[ %lld , %lld , %lld , %lld , %lld", d, d + 1, d + 2, d + 3,
+                                d + 4);
+    if (t->rank < 0) t->rank = 0;
+    for (int i = 0; i < t->rank; i++) {
+        if (d[i] < 0 || d[i] > INT_MAX) fail("%s: %s is too large", f->path, name);
+        t->count *= d[i];
+    }
+    if (!span || sscanf(span, "[ %lld , %lld", &t->begin, &last) != 2 || t->begin < 0
+        || last - t->begin != t->count * (t->type == F32 ? 4 : 2))
         fail("%s: the size of %s is not that of its shape", f->path, name);
     free(text);
     return true;
 }
 
 /* The name that a format and its arguments make. */
-#define NAME_OF(name, format)                                                  \
-    char name[NAME_BYTES];                                                     \
-    va_list args;                                                              \
-    va_start(args, format);                                                    \
-    vsnprintf(name, sizeof name, format, args);                                \
+#define NAME_OF(name, format)                                                                      \
+    char name[256];                                                                                \
+    va_list args;                                                                                  \
+    va_start(args, format);                                                                        \
+    vsnprintf(name, sizeof name, format, args);                                                    \
     va_end(args)
 
-int weights_dim(const weights *f, int axis, const char *format, ...)
-{
+int weights_dim(const weights *f, int axis, const char *format, ...) {
     tensor t;
     NAME_OF(name, format);
     return find(f, &t, name) && axis < t.rank ? (int)t.dim[axis] : 0;
 }
 
-/* The same number as float. Shifted into place, it is a float of 2^-112 of the
- * value; infinity and NaN have an exponent of ones. */
-static uint32_t widen_half(uint32_t half)
-{
+/* The same number as float. Shifted into place, it is a float of 2^-112 of the value; infinity and
+ * NaN have an exponent of ones. */
+static uint32_t widen_half(uint32_t half) {
     const uint32_t sign = (half & 0x8000) << 16, rest = (half & 0x7fff) << 13;
     uint32_t bits;
     float x;
@@ -185,14 +145,12 @@ static uint32_t widen_half(uint32_t half)
 }
 
 /* n numbers of the tensor from number `first` on, widened exactly. */
-static void read_numbers(weights *f, float *to, const tensor *t, uint64_t first,
-                         size_t n)
-{
+static void read_numbers(weights *f, float *to, const tensor *t, uint64_t first, size_t n) {
     const size_t size = t->type == F32 ? 4 : 2;
-    const uint64_t at = f->data + t->begin + first * size;
+    const uint64_t at = f->data + (uint64_t)t->begin + first * size;
     uint8_t *bytes = memory(n, size);
-    if (at > LONG_MAX || fseek(f->file, (long)at, SEEK_SET)
-        || fread(bytes, size, n, f->file) != n) fail("%s is cut off", f->path);
+    if (at > LONG_MAX || fseek(f->file, (long)at, SEEK_SET) || fread(bytes, size, n, f->file) != n)
+        fail("%s is cut off", f->path);
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)little_endian(bytes + i * size, size);
         if (t->type == BF16) bits <<= 16;
@@ -202,46 +160,33 @@ static void read_numbers(weights *f, float *to, const tensor *t, uint64_t first,
     free(bytes);
 }
 
-float *load(weights *f, int rank, const int *shape, const char *format, ...)
-{
-    char want[80] = "", found[80] = "not there";
+float *load(weights *f, int rank, const int *shape, const char *format, ...) {
+    char want[80] = "";
     tensor t = {.rank = 0};
     NAME_OF(name, format);
-    bool same = find(f, &t, name) && t.rank == rank;
+    const bool there = find(f, &t, name);
+    bool same = there && t.rank == rank;
     for (int i = 0, at = 0; i < rank; i++) {
         at += snprintf(want + at, sizeof want - at, " %d", shape[i]);
-        same = same && t.dim[i] == (uint64_t)shape[i];
+        same = same && t.dim[i] == shape[i];
     }
-    for (int i = 0, at = 0; i < t.rank; i++)
-        at += snprintf(found + at, sizeof found - at, " %d", (int)t.dim[i]);
-    if (!same)
-        fail("%s: %s is [%s ], expected [%s ]", f->path, name, found, want);
-    float *x = floats(t.count);
-    read_numbers(f, x, &t, 0, t.count);
+    if (!there) fail("%s: there is no %s [%s ]", f->path, name, want);
+    if (!same) fail("%s: %s has another shape than [%s ]", f->path, name, want);
+    float *x = floats((size_t)t.count);
+    read_numbers(f, x, &t, 0, (size_t)t.count);
     return x;
 }
 
-const char *named(const char *format, ...)
-{
-    static char to[NAME_BYTES];
+dense load_dense(weights *f, int out, int in, const char *format, ...) {
     NAME_OF(name, format);
-    return memcpy(to, name, sizeof to);
-}
-
-dense load_dense(weights *f, int out, int in, const char *name)
-{
     const bool bias = weights_dim(f, 0, "%s.bias", name);
-    return (dense){
-        .w = load(f, SHAPE(out, in), "%s.weight", name),
-        .b = bias ? load(f, SHAPE(out), "%s.bias", name) : NULL,
-        .out = out, .in = in};
+    return (dense){.w = load(f, SHAPE(out, in), "%s.weight", name),
+                   .b = bias ? load(f, SHAPE(out), "%s.bias", name) : NULL, .out = out, .in = in};
 }
 
-void load_row(weights *f, float *to, const char *name, int row, int n)
-{
+void load_row(weights *f, float *to, const char *name, int row, int n) {
     tensor t;
-    if (!find(f, &t, name) || t.rank != 2 || t.dim[1] != (uint64_t)n || row < 0
-        || (uint64_t)row >= t.dim[0])
+    if (!find(f, &t, name) || t.rank != 2 || t.dim[1] != n || row < 0 || row >= t.dim[0])
         fail("%s: %s has no row %d of %d numbers", f->path, name, row, n);
     read_numbers(f, to, &t, (uint64_t)row * n, (size_t)n);
 }

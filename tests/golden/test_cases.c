@@ -127,7 +127,7 @@ static void test_noise(void)
     if (!case_open(&c, "noise_tn1")) return;
     const size_t n = 16 * 4 * 6;
     float *x = floats(6 * n);
-    for (int f = 0; f < 6; f++) noise_frame(x + f * n, n, 42, f, 0);
+    for (int f = 0; f < 6; f++) noise_frame(x + f * n, n, 42, 0, (uint32_t)f, 0);
     near(&c, "noise", x, (int64_t)(6 * n), 5e-7);
     free(x);
     case_close(&c);
@@ -317,7 +317,7 @@ static void test_t5(const char *path)
     float *all = NULL;
     for (int b = 0; b < B; b++) {
         int *row = memory((size_t)length, sizeof *row);
-        bool *real = memory((size_t)length, sizeof *real);
+        uint8_t *real = memory((size_t)length, 1);
         for (int i = 0; i < length; i++) {
             row[i] = (int)ids[b * length + i];
             real[i] = mask[b * length + i] != 0;
@@ -423,6 +423,52 @@ static void test_vae(const char *path)
     case_close(&c);
 }
 
+/* ---- the lesson ---------------------------------------------------------- */
+
+static char page[32768];
+
+static void shows(const char *format, ...)
+{
+    char row[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(row, sizeof row, format, args);
+    va_end(args);
+    expect(strstr(page, row) != NULL, "the lesson has no row %s", row);
+}
+
+/* Its tables are what the functions give. */
+static void test_lesson(void)
+{
+    static const double steps[] = {1000, 750, 500, 250, 0};
+    FILE *f = fopen("src/golden/README.md", "r");
+    const size_t n = f ? fread(page, 1, sizeof page - 1, f) : 0;
+    if (f) fclose(f);
+    if (!expect(n > 0 && n < sizeof page - 1, "the lesson is read")) return;
+    schedule s;
+    schedule_make(&s, 5, steps, true);
+    for (int i = 0; i < 4; i++)
+        shows("| %d | %.1f | %.4f |", i + 1, s.t[i], schedule_sigma(&s, s.t[i]));
+
+    const transformer *m = transformer_open(ref_path("demo"));
+    const int L = m->height / 16 * (m->width / 16);
+    shows("| demo, %dx%d | %d | %d | %d | %lld |", m->width, m->height,
+          m->layers, L, m->dim, 8LL * m->layers * L * m->dim);
+    shows("| Wan2.1 1.3B, 832x480 | 30 | 1560 | 1536 | %lld |",
+          8LL * 30 * 1560 * 1536);
+
+    const double trusted_mean = 0, trusted_sd = 1;
+    const float before[4] = {0.5f, 0.5f, 1.5f, 1.5f};
+    float x[4];
+    double mean, sd;
+    memcpy(x, before, sizeof x);
+    tame_edit(x, 4, 1, &trusted_mean, &trusted_sd, 0.35);
+    for (int i = 0; i < 4; i++) shows("| %g | %g |", before[i], x[i]);
+    tame_stat(&mean, &sd, x, 1, 4, 1);
+    shows("The mean moves from 1 to %g, the deviation from 0.5 to %g.", mean,
+          sd);
+}
+
 int main(void)
 {
     static const char *const rolls[] = {
@@ -441,6 +487,7 @@ int main(void)
     }
     each_sub("dit/grab_unit", grab_case);
     each_sub("dit/tame_unit", tame_case);
+    test_lesson();
     test_noise();
     test_forward("tiny_a_forward");
     test_forward("tiny_b_forward");

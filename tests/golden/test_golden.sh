@@ -184,7 +184,7 @@ cp src/golden/*.[ch] "$tmp/src/golden"
 chmod u+w "$tmp/src/golden/"*
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' $page \
     >> "$tmp/src/golden/policies.c"
-sed -i.old 's/^    &deep_forcing,/    \&thin, &/' "$tmp/src/golden/cache.c"
+sed -i.old 's/{&full,/{\&thin, \&full,/' "$tmp/src/golden/cache.c"
 sed -i.old 's/^extern const policy full,/extern const policy thin, full,/' \
     "$tmp/src/golden/golden.h"
 if (cd "$tmp" && build_golden thin "$cc" -O2); then

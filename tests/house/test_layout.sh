@@ -6,7 +6,8 @@
 #   header     a C file begins with "/* NAME: " and a sentence; the header of
 #              every file, scripts too, names the licence
 #   blanks     no tab, no blank at the end of a line
-#   width      80 columns in src and include, and in C files of tests and tools
+#   width      80 columns in src and include, and in C files of tests and tools;
+#              src/golden has 100 (test_golden.sh)
 #   operators  lead a line, and do not end the one before; these two not in
 #              validate, cli, ops and cuda, of src and tests
 #   zero       an object of zeros is {0}, not { 0 }

@@ -2,43 +2,21 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   key = seed; counter = (element / 4, frame, stream, sample); so a
- *         value depends on its address alone, never on length, chunking,
- *         threads, machine or a resume. The official code draws on CUDA, where
- *         the same seed gives other values on another GPU.
- * Holds   tn1 is frozen: any change of a bit needs a new name. */
+ * tn1 is defined in src/golden/noise.c. */
 #include "rollout/run.h"
 
 #include "tether/mathfn.h"
 
-#include <math.h>
 #include <string.h>
 
-/* Box-Muller: two words to two standard normals, |value| <= 6.77. */
-static void normals(float out[2], uint32_t a, uint32_t b)
-{
-    const double u = ((double)a + 0.5) / 4294967296.0;
-    const double r = sqrt(-2 * tt_log(u));
-    double s, c;
-    tt_sincos_turn(b, &s, &c);   /* angle 2 pi b / 2^32 */
-    out[0] = (float)(r * c);
-    out[1] = (float)(r * s);
-}
+#undef TT_REAL_DOUBLE   /* noise is float in every build */
+#include "core/golden_names.h"
+#include "golden/noise.c"
 
 void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
                     uint32_t frame, uint32_t stream)
 {
-    const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
-    for (int64_t e = 0; e < n; e += 4) {
-        const uint32_t counter[4] = { (uint32_t)(e / 4), frame, stream,
-                                      sample };
-        uint32_t w[4];
-        float z[4];
-        philox(w, counter, key);
-        normals(z, w[0], w[1]);
-        normals(z + 2, w[2], w[3]);
-        for (int64_t i = 0; i < 4 && e + i < n; i++) out[e + i] = z[i];
-    }
+    noise_frame(out, (size_t)n, seed, sample, frame, stream);
 }
 
 /* Index of the next chunk's first frame in the noise: given frames before the

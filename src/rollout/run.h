@@ -75,10 +75,9 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f);
  * tt_noise_frame. From the file when the run has one. */
 void noise_chunk(tt_host *out, const tt_rollout *r, int64_t f, int stream);
 
-/* ---- philox.c ------------------------------------------------------------ */
-
-/* Philox4x32-10. */
-void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
+/* Philox4x32-10, of src/golden/noise.c. */
+void defined_philox(uint32_t out[4], const uint32_t counter[4],
+                    const uint32_t key[2]);
 
 /* ---- state.c ------------------------------------------------------------- */
 

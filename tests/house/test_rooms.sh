@@ -90,7 +90,7 @@ shown() {   # word that must be said, lines of a listing on standard input
         fail "a listing that is wrong is not: $1"
     fi
 }
-shown 'core/a.o of level 0 needs tt_g of ops, level 1' << LIST
+shown 'core/a.o of level 1 needs tt_g of ops, level 2' << LIST
 b/src/core/a.o: tt_f T 0 1
 b/src/core/a.o: tt_g U
 b/src/ops/exact/b.o: tt_g T 0 1

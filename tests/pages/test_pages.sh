@@ -117,18 +117,15 @@ what="README.md has more than 200 lines"
 check [ "$(wc -l < README.md)" -le 200 ]
 
 # ---- copied --------------------------------------------------------------------
-mkdir -p "$probe/core" "$probe/tether"
-cp src/core/mathfn.c src/core/fma.c "$probe/"
-cp src/core/mathfn.h src/core/fma.h "$probe/core/"
-cp include/tether/mathfn.h include/tether/api.h "$probe/tether/"
-printf '%s\n' '#include <stdio.h>' '#include "tether/mathfn.h"' \
-    'int main(void) { printf("%a\n", tt_expf(-1)); return 0; }' \
+mkdir -p "$probe"
+cp src/golden/math.c src/golden/golden.h "$probe/"
+printf '%s\n' '#include "golden.h"' \
+    'int main(void) { printf("%a\n", golden_expf(-1)); return 0; }' \
     > "$probe/main.c"
-what="the copies of mathfn do not compile alone"
-check ${CC:-cc} -ffp-contract=off -I"$probe" -o "$probe/main" "$probe/main.c" \
-    "$probe/mathfn.c" "$probe/fma.c" -lm
+what="the copy of math.c does not compile alone"
+check ${CC:-cc} -std=c11 -o "$probe/main" "$probe/main.c" "$probe/math.c" -lm
 want=$(sed -n 's/^| exp(-1) | `\(0x[^`]*\)` |$/\1/p' src/ops/README.md)
-what="the copies of mathfn do not give the page's exp(-1), $want"
+what="the copy of math.c does not give the page's exp(-1), $want"
 check [ -n "$want" ] && check [ "$("$probe/main")" = "$want" ]
 
 # ---- the plug-in of README.md --------------------------------------------------

@@ -23,9 +23,9 @@ static void check_philox(void)
     const uint32_t want1[4] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6,
                                 0x6d5451fd };
     uint32_t got[4];
-    philox(got, zero, zero);
+    defined_philox(got, zero, zero);
     expect_bits("philox, all zero", got, want0, sizeof got);
-    philox(got, ones, ones);
+    defined_philox(got, ones, ones);
     expect_bits("philox, all ones", got, want1, sizeof got);
 }
 

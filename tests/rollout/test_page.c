@@ -37,15 +37,15 @@ static void noise(void)
     const uint32_t ones[4] = {~0u, ~0u, ~0u, ~0u};
     uint32_t w[4];
     float z[8];
-    philox(w, zero, zero);
+    defined_philox(w, zero, zero);
     says_words("words of counter 0, 0, 0, 0 with key 0, 0", w);
-    philox(w, ones, ones);
+    defined_philox(w, ones, ones);
     says_words("words of all ones, key all ones", w);
     page_says_word(&p, "seed", seed);
     PAGE_SAYS(&p, "key", key[0], key[1]);
     says_words("counter of sample 2, frame 3, stream 1, elements 4 to 7",
                counter);
-    philox(w, counter, key);
+    defined_philox(w, counter, key);
     says_words("words", w);
     const double u = ((double)w[0] + 0.5) / 0x1p32;
     PAGE_SAYS(&p, "u and r of the first pair", u, sqrt(-2 * tt_log(u)));
@@ -59,7 +59,7 @@ static void constants(void)
     const uint32_t m0 = 0xd2511f53, m1 = 0xcd9e8d57;
     const uint32_t w0 = 0x9e3779b9, w1 = 0xbb67ae85;
     uint32_t c[4] = {1, 3, 1, 2}, k[2] = {0x89abcdef, 0x01234567}, want[4];
-    philox(want, c, k);
+    defined_philox(want, c, k);
     for (int round = 0; round < 10; round++) {
         const uint64_t a = (uint64_t)m0 * c[0], b = (uint64_t)m1 * c[2];
         const uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k[0],

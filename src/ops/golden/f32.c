@@ -1,26 +1,27 @@
-/* f32.c: class f32, the compute type throughout.
+/* f32.c: class f32, which is what src/golden computes.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * dot     blocks of 256, one chain of fused multiply-adds in each (reduce.h)
- * linear  dot, then the bias
- * attention over blocks of keys; a logit is one chain, however wide the head
- *
- * The blocks of keys are part of the definition: a running maximum over blocks
- * of TT_KEY_BLOCK keys needs one pass over K and V and no score matrix, and
- * every optimised kernel walks the same blocks. */
-#include <float.h>
+ * The definitions are the functions of src/golden/operators.c, in a double
+ * build with double for float. Here each becomes an operator: its rows, lines
+ * or heads are spread over threads. */
+#include <math.h>
 
 #include "core/parallel.h"
+#include "ops/gather.h"
 #include "ops/golden/golden.h"
-#include "ops/reduce.h"
-#include "tether/mathfn.h"
 
 #ifdef TT_REAL_DOUBLE
-#define REAL_LOWEST (-DBL_MAX)
-#else
-#define REAL_LOWEST (-FLT_MAX)
+#define float double
 #endif
+#include "core/golden_names.h"
+#ifdef TT_REAL_DOUBLE
+#undef golden_expf
+#define golden_expf golden_exp
+#endif
+#include "golden/operators.c"
+
+/* ---- products ------------------------------------------------------------ */
 
 static tt_real same(tt_real x)
 {
@@ -30,92 +31,194 @@ static tt_real same(tt_real x)
 static tt_real chain(tt_real c, const tt_real *a, int64_t step,
                      const tt_real *b, int64_t n)
 {
-    for (int64_t k = 0; k < n; k += TT_DOT_BLOCK)
-        c += dot_strided(a + k * step, step, b + k,
-                         n - k < TT_DOT_BLOCK ? n - k : TT_DOT_BLOCK);
+    for (int64_t k = 0; k < n; k += BLOCK) {
+        tt_real sum;
+        const matrix w = {a + k * step, 0, (size_t)step, 1};
+        dots(&sum, b + k, at_most((int)(n - k), BLOCK), w, BLOCK);
+        c += sum;
+    }
     return c;
 }
 
 const golden_class golden_f32 = {
-    .block = TT_DOT_BLOCK, .factor = same, .chain = chain,
+    .block = BLOCK, .factor = same, .chain = chain,
 };
+
+/* The layer of widened weights w; golden.h has no const there. */
+static dense layer(const tt_real *w, const tt_real *b, int64_t out, int64_t in)
+{
+    return (dense){(tt_real *)(uintptr_t)w, (tt_real *)(uintptr_t)b, (int)out,
+                   (int)in};
+}
 
 void golden_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    int64_t o = a->w->dim[0], i = a->w->dim[1];
+    const int64_t o = a->w->dim[0], i = a->w->dim[1];
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *row = golden_widened(ctx, a->w);
-    if (row) {
+    const tt_real *w = golden_widened(ctx, a->w);
+    if (w) {
+        const dense m = layer(w, a->b, o, i);
         TT_PARALLEL_FOR(ctx)
-        for (int64_t r = 0; r < a->n; r++)
-            for (int64_t c = 0; c < o; c++) {
-                tt_real s = dot_real(a->x + r * i, row + c * i, i);
-                a->y[r * o + c] = a->b ? s + a->b[c] : s;
+        for (int64_t r = 0; r < a->n; r++) linear(a->y + r * o, a->x + r * i, 1,
+                                                  &m);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+void golden_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const attention_args g = {
+        .q = a->q, .k = a->k, .v = a->v, .queries = (int)a->T,
+        .keys = (int)a->N, .heads = (int)a->H, .D = (int)a->D,
+        .q_stride = (size_t)a->q_stride, .kv_stride = (size_t)a->kv_stride,
+        .scale = a->scale, .bias = a->rel_bias, .mask = a->key_mask};
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t t = 0; t < a->H * a->T; t++) {
+        const int64_t h = t / a->T, i = t % a->T;
+        attend(a->o + (i * a->H + h) * a->D, &g, (int)h, (int)i);
+    }
+}
+
+/* A linear layer over the windows of its pixels. */
+void golden_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_real *w = golden_widened(ctx, p->w);
+    tt_real *window = tt_scratch(ctx, k * p->Ho);
+    if (window) {
+        const dense m = layer(w, p->b, p->Cout, k);
+        TT_PARALLEL_FOR(ctx)
+        for (int64_t i = 0; i < p->Ho; i++)
+            for (int64_t j = 0; j < p->Wo; j++) {
+                conv_gather(window + i * k, p, i, j);
+                linear(p->y + (i * p->Wo + j) * p->Cout, window + i * k, 1, &m);
             }
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* Logit of query i and key j of head h. */
-static tt_real logit(const tt_attention_args *a, int64_t h, int64_t i,
-                     int64_t j)
+/* ---- rows ---------------------------------------------------------------- */
+
+void golden_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
-    const tt_real *q = a->q + i * a->q_stride + h * a->D;
-    const tt_real *k = a->k + j * a->kv_stride + h * a->D;
-    tt_real s = 0;
-    for (int64_t d = 0; d < a->D; d++) s = fma_real(q[d], k[d], s);
-    s *= a->scale;
-    if (a->key_mask && !a->key_mask[j]) return s + REAL_LOWEST;
-    if (a->rel_bias)
-        s += a->rel_bias[h * (2 * a->N - 1) + j - i + a->N - 1];
-    return s;
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++)
+        layer_norm(a->y + r * a->c, a->x + r * a->c, 1, (int)a->c, a->eps, a->w,
+                   a->b);
 }
 
-/* One query of one head; acc [D] and block [D] are scratch. */
-static void attend(const tt_attention_args *a, int64_t h, int64_t i,
-                   tt_real *acc, tt_real *block)
+void golden_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 {
-    tt_real m = 0, l = 0, p[TT_KEY_BLOCK];
-    for (int64_t j0 = 0; j0 < a->N; j0 += TT_KEY_BLOCK) {
-        int64_t n = a->N - j0 < TT_KEY_BLOCK ? a->N - j0 : TT_KEY_BLOCK;
-        tt_real top = j0 ? m : logit(a, h, i, 0);
-        for (int64_t j = 0; j < n; j++) {
-            p[j] = logit(a, h, i, j0 + j);
-            if (p[j] > top) top = p[j];
-        }
-        tt_real sum = 0;
-        for (int64_t j = 0; j < n; j++) {
-            p[j] = tt_exp_real(p[j] - top);
-            sum += p[j];
-        }
-        for (int64_t d = 0; d < a->D; d++)
-            block[d] = dot_strided(a->v + j0 * a->kv_stride + h * a->D + d,
-                                   a->kv_stride, p, n);
-        if (j0 == 0) {
-            l = sum;
-            for (int64_t d = 0; d < a->D; d++) acc[d] = block[d];
-        } else {
-            tt_real alpha = tt_exp_real(m - top);
-            l = fma_real(l, alpha, sum);
-            for (int64_t d = 0; d < a->D; d++)
-                acc[d] = fma_real(acc[d], alpha, block[d]);
-        }
-        m = top;
-    }
-    tt_real *o = a->o + (i * a->H + h) * a->D;
-    for (int64_t d = 0; d < a->D; d++) o[d] = acc[d] / l;
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++)
+        rms_norm(a->y + r * a->c, a->x + r * a->c, 1, (int)a->c, a->eps, a->w);
 }
 
-void golden_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
+void golden_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 {
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *acc = tt_scratch(ctx, 2 * a->D * ctx->nthreads);
-    if (acc) {
-        TT_PARALLEL_FOR(ctx)
-        for (int64_t t = 0; t < a->H * a->T; t++) {
-            tt_real *mine = acc + 2 * a->D * tt_thread_id();
-            attend(a, t / a->T, t % a->T, mine, mine + a->D);
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++)
+        channel_norm(a->y + r * a->c, a->x + r * a->c, 1, (int)a->c, a->gamma);
+}
+
+void golden_modulate(tt_ctx *ctx, const tt_modulate_args *a)
+{
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++) {
+        const int64_t at = r / a->rows * a->stride;
+        modulate(a->x + r * a->c, 1, (int)a->c, (by_frame){a->scale + at, 1, 0},
+                 (by_frame){a->shift + at, 1, 0});
+    }
+}
+
+void golden_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
+{
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++)
+        gate_add(a->x + r * a->c, a->y + r * a->c, 1, (int)a->c,
+                 (by_frame){a->gate + r / a->rows * a->stride, 1, 0});
+}
+
+void golden_rope(tt_ctx *ctx, const tt_rope_args *a)
+{
+    const tt_rope_table *table = a->table;
+    const int64_t pairs = a->D / 2, row0 = table->pairs[0];
+    const int64_t col0 = row0 + table->pairs[1];
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t t = 0; t < a->T; t++)
+        for (int64_t j = 0; j < pairs; j++) {
+            const int64_t p = a->pos[3 * t + (j >= row0) + (j >= col0)];
+            TT_ASSERT(p >= 0 && p < table->npos);
+            for (int64_t h = 0; h < a->H; h++) {
+                const int64_t at = (t * a->H + h) * a->D + 2 * j;
+                rotate(a->y + at, a->x + at, table->cos[p * pairs + j],
+                       table->sin[p * pairs + j]);
+            }
+        }
+}
+
+/* ---- elements ------------------------------------------------------------ */
+
+enum { SPAN = 4096 };
+
+/* Loops `at` over spans of `count` elements, and has in n how many they are. */
+#define EACH_SPAN(ctx, count, ...)                                             \
+    do {                                                                       \
+        TT_PARALLEL_FOR(ctx)                                                   \
+        for (int64_t span = 0; span < ((count) + SPAN - 1) / SPAN; span++) {   \
+            const int64_t at = span * SPAN, left = (count) - at;               \
+            const size_t n = (size_t)(left < SPAN ? left : SPAN);              \
+            __VA_ARGS__;                                                       \
+        }                                                                      \
+    } while (0)
+
+void golden_add(tt_ctx *ctx, const tt_add_args *a)
+{
+    EACH_SPAN(ctx, a->n, add(a->x + at, a->y + at, n));
+}
+
+void golden_mul(tt_ctx *ctx, const tt_mul_args *a)
+{
+    EACH_SPAN(ctx, a->n, multiply(a->x + at, a->y + at, n));
+}
+
+void golden_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
+{
+    EACH_SPAN(ctx, a->n, gelu(a->x + at, n));
+}
+
+void golden_silu(tt_ctx *ctx, const tt_silu_args *a)
+{
+    EACH_SPAN(ctx, a->n, silu(a->x + at, n));
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+void golden_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
+{
+    (void)ctx;
+    column_mean(a->mean, a->x, (int)a->n, (size_t)a->c);
+}
+
+void golden_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
+{
+    (void)ctx;
+    column_moment(a->m2, a->mean, a->x, (int)a->n, (size_t)a->c);
+}
+
+/* A moving average, or eq. 13 of TetherCache for statistics that are given
+ * (golden: tame_edit). */
+void golden_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
+{
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++) {
+        tt_real *x = a->x + r * a->c;
+        for (int64_t i = 0; i < a->c; i++) {
+            const double v = (double)x[i], rest = (1 - a->tau) * v;
+            x[i] = (tt_real)(a->gain ? fma(a->tau, fma(a->gain[i], v
+                                           - a->mean[i], a->target[i]), rest)
+                                     : a->tau * a->target[i] + rest);
         }
     }
-    tt_arena_reset(&ctx->scratch, mark);
 }

@@ -80,8 +80,9 @@ set -- src/ops/cuda/*.cu src/ops/cuda/*.h
 [ $# -ge 8 ] || fail "only $# files of kernels found"
 said=$(forbidden "$@")
 if [ -z "$said" ]; then pass; else fail "forbidden: $said"; fi
-if grep -nE 'use_fast_math|-ftz=true|-prec-(div|sqrt)=false|-fmad' Makefile
-then fail "the Makefile asks nvcc for other arithmetic"; else pass; fi
+if grep -nE 'use_fast_math|-ftz=true|-prec-(div|sqrt)=false|-fmad' Makefile \
+        tools/make/*.mk
+then fail "make asks nvcc for other arithmetic"; else pass; fi
 
 # ---- the program without it --------------------------------------------------
 case $build in

@@ -24,7 +24,7 @@ tree='README.md Makefile .github src include tests tools ref_data'
 pages() { find README.md .github src include tests tools ref_data \
     -name '*.md' -type f; }
 sources() { find Makefile src include tests tools .ci -type f \( -name '*.[ch]' \
-    -o -name '*.sh' -o -name '*.py' -o -name Makefile -o -name run \); }
+    -o -name '*.sh' -o -name '*.py' -o -name Makefile -o -name '*.mk' -o -name run \); }
 
 # ---- links -------------------------------------------------------------------
 links() {   # page: the targets of its links, one a line

@@ -6,7 +6,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-#   policies    two columns of the table of src/cache/README.md: what attention
+#   policies    ref_data/demo/policies_60.tsv: what attention
 #               can read after 60 latents, and drift over the last quarter
 #   retention   ref_data/pictures/retention.svg, of those runs
 #   demo        ref_data/pictures/demo.png
@@ -54,10 +54,10 @@ runs() {
         > /dev/null || exit 1
 }
 
-# What the page has in column $2 of the row of policy $1.
+# What the table has in column $2 of the row of policy $1.
 on_page() {   # policy column
-    sed -n "s/^| \`$1\` |/|/p" src/cache/README.md | head -n 1 \
-        | cut -d '|' -f "$2" | sed 's/^ *//; s/ *$//'
+    awk -F '\t' -v name="$1" -v at="$2" '$1 == name { print $at }' \
+        ref_data/demo/policies_60.tsv
 }
 
 policies() {
@@ -69,14 +69,14 @@ policies() {
               $at["quarter_drift_std"], $at["admissions"], $at["rejections"] }' \
         "$work/analysis/summary.csv" > "$work/policies.txt"
     while read -r name frames age drift admitted rejected; do
-        said=$(on_page "$name" 6)
+        said=$(on_page "$name" 3)
         printf '%-16s %8s %8s %8s   %s; %s\n' "$name" "$frames" "$age" \
-            "$drift" "$(on_page "$name" 5)" "$said"
+            "$drift" "$(on_page "$name" 2)" "$said"
         if [ "$drift" != "$said" ]; then
             echo "  differs: drift $drift"
             wrong=1
         fi
-        case $(on_page "$name" 5) in
+        case $(on_page "$name" 2) in
         *averages* | *restarts* | *newest*) ;;
         *"$age old"*) ;;
         *) echo "  differs: age $age"; wrong=1 ;;

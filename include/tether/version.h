@@ -10,9 +10,9 @@
 
 TT_API_BEGIN
 
-#define TT_VERSION "0.1.0"
+#define TT_VERSION "0.2.0"
 
-/* "0.1.0", and `git describe` of the source the library was built from
+/* "0.2.0", and `git describe` of the source the library was built from
  * ("unknown" outside a repository). */
 const char *tt_version(void);
 const char *tt_git_revision(void);

@@ -254,7 +254,7 @@ static void rope(void)
     y[0] = 1;
     y[1] = 2;
     tt_rope(ctx, y, y, 1, 1, 128, &t, (int32_t[]){1, 0, 0});
-    PAGE_SAYS(o, "the pair (1, 2) turned by one radian", y[0], y[1]);
+    PAGE_SAYS(o, "the pair (1, 2) rotated by one radian", y[0], y[1]);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -72,7 +72,7 @@ cited_ok() {   # source name: from the top, beside the source, or by its name
 }
 
 # What a program writes is not a page of the tree.
-written='/table.md /summary.md table.md summary.md'
+written='/table.md /summary.md table.md summary.md /faults.md /mutation.md'
 
 # ---- the looks find what they look for ----------------------------------------
 probe=$build/pages_probe

@@ -15,7 +15,7 @@
 
 #include "tests/validate/lab.h"
 
-#define PAGE "src/validate/thresholds.md"
+#define PAGE "tests/validate/thresholds.txt"
 
 static struct dial {
     double d;
@@ -364,11 +364,10 @@ static void whole_table(tt_ctx *ctx, const char *path)
     lab l;
     if (!expect(f != NULL, "cannot write %s", path) || !lab_open(&l, ctx))
         return;
-    fprintf(f, "# The smallest fault that is found\n\nWritten by `make "
-            "thresholds`; [what limits it](README.md#how-small-a-fault-is-"
-            "found). Beside each d: the inputs\nthat found it; a star where "
-            "half of d is found inside a model.\n\n| operator | fault | f32 | "
-            "bf16 | bf16-stored |\n|---|---|---|---|---|\n");
+    fprintf(f, "The smallest fault that is found, written by `make "
+            "thresholds`. After each d: the inputs\nthat found it; a star "
+            "where half of d is found inside a model.\n\n| operator | fault "
+            "| f32 | bf16 | bf16-stored |\n|---|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         fprintf(f, "| %s | %s |", rows[i].op, rows[i].what);
         for (int k = 0; k < 3; k++) {

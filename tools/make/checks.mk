@@ -5,8 +5,8 @@
   check-cuda-faults check-sass check-bits bits-programs check-bits-all fuzz libfuzzers figures
 
 # Planted faults that validation must find, and the table of them.
-mutation: tests   ## plant every fault, 100 seeds without one: ref_data/mutation.md
-	@$(B)/tests/validate/test_mutation --all ref_data/mutation.md
+mutation: tests   ## plant every fault, 100 seeds without one: the table in build/
+	@$(B)/tests/validate/test_mutation --all $(B)/mutation.md
 
 # The same of whole models: one file of src changed at a time, found from dumps.
 .PHONY: mutation-models
@@ -75,7 +75,7 @@ check-cuda:   ## the CUDA kernels on the CPU, thread by thread: golden's bits?
 
 check-cuda-faults:   ## plant faults in the CUDA kernels; are all of them found?
 	@$(MAKE) --no-print-directory cuda-shim
-	@CXX="$(CXX)" sh tests/cuda/plant.sh $(B) tests/cuda/faults.md $(call quoted,$(ROWS))
+	@CXX="$(CXX)" sh tests/cuda/plant.sh $(B) $(B)/faults.md $(call quoted,$(ROWS))
 
 check-sass:   ## what nvcc makes of the CUDA kernels: registers, spills, inner loops
 	@CC="$(CC)" sh tests/cuda/sass.sh "$(NVCC)" "$(CUDA_ARCHS)" "$(NVCC_FLAGS)"
@@ -154,8 +154,8 @@ coverage:   ## how much of src do the tests run? the ten files with the least
 
 # The dial of every row; some minutes.
 .PHONY: thresholds
-thresholds: tests   ## the smallest fault that is found, per operator: src/validate/thresholds.md
-	@$(B)/tests/validate/test_thresholds --all src/validate/thresholds.md
+thresholds: tests   ## the smallest fault that is found, per operator: tests/validate/thresholds.txt
+	@$(B)/tests/validate/test_thresholds --all tests/validate/thresholds.txt
 
 # Needs clang with its libFuzzer and sanitizers. Corpora and findings stay in
 # build/fuzz; FUZZ="zip gguf" chooses targets.

@@ -4,7 +4,7 @@
 SPDX-License-Identifier: Apache-2.0
 
     import tether
-    tether.version()                         # '0.1.0 ... f32'
+    tether.version()                         # '0.2.0 ... f32'
     y = tether.silu(x)                       # golden values of an operator
     print(tether.judge("silu", mine, x))     # is `mine` right; if not, why?
     print(tether.check({"silu": my_silu}))   # on all kinds of inputs

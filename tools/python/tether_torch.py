@@ -8,7 +8,7 @@ SPDX-License-Identifier: Apache-2.0
     print(seen.report(["-m", "FOLDER", "-p", PROMPT, ...], arith="bf16-stored"))
 
 Forward hooks keep what modules give and take; names are those of `tether
-generate --dump` (src/validate/README.md, "Names of tensors"). The words of
+generate --dump` (src/validate/names.md). The words of
 report() make the same run here; `tether validate --dump` judges.
 
 MAPS says which module of which class has which name. A map of your own:

@@ -107,9 +107,11 @@ build/golden: $(wildcard src/golden/*.[ch])
 	@mkdir -p build
 	$(call run,CC,$@)$(CC) -std=c11 -O2 src/golden/*.c -lm -o $@
 
-check-golden:   ## has src/golden the bits of the engine, by every compiler here?
-check-golden: all $(B)/tests/golden/test_cases
+GOLDEN_TESTS := $(patsubst %,$(B)/tests/golden/test_%,cases transformer vae)
+check-golden: all $(GOLDEN_TESTS)   ## has src/golden the engine's bits, by every compiler here?
 	@$(B)/tests/golden/test_cases
+	@$(B)/tests/golden/test_transformer
+	@$(B)/tests/golden/test_vae wide
 	@sh tests/golden/test_golden.sh $(B) all
 
 check-kill:   ## kill runs at 300 random moments: do all go on to the same bytes?

@@ -30,8 +30,12 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) \
 	  $(LDLIBS_ALL)
 
-# The functions of src/golden, which need nothing of the library.
-$(B)/tests/golden/test_cases: $(filter-out %/main.o,$(call obj,$(wildcard src/golden/*.c)))
+# The functions of src/golden, which need nothing of the library, but for the
+# file that a test includes.
+GOLDEN_OBJ := $(filter-out %/main.o,$(call obj,$(wildcard src/golden/*.c)))
+$(B)/tests/golden/test_cases: $(GOLDEN_OBJ)
+$(B)/tests/golden/test_transformer: $(filter-out %/transformer.o,$(GOLDEN_OBJ))
+$(B)/tests/golden/test_vae: $(filter-out %/vae.o,$(GOLDEN_OBJ))
 
 # Its ranks are threads that call the command.
 $(B)/tests/cli/test_during: $(filter-out %/main.o,$(call obj,$(CLI_SRC)))

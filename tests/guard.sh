@@ -39,6 +39,8 @@ faults/disk           programs of their own
 faults/faults         a program of its own, tether-faults
 fuzz/regressions      readers
 golden/cases          src/golden, which knows no device
+golden/transformer    src/golden, which knows no device
+golden/vae            src/golden, which knows no device
 io/convert            files
 io/damage             files
 io/detect             files

@@ -35,9 +35,9 @@ typedef struct tt_plugin {
     const tt_arith *arith;  /* NULL: the plug-in did not say                  */
     int filled;          /* entries the plug-in brought                       */
     bool opened;         /* its `open` was called                             */
-    /* The floating-point environment (fpenv.h) that it left when it was loaded
-     * and opened, and when it was closed. Ours is set again after each. */
-    tt_fpenv at_open, at_close;
+    /* The floating-point environment (fpenv.h) that it left when it was loaded,
+     * opened and closed. Ours is set again after each. */
+    tt_fpenv at_load, at_open, at_close;
 } tt_plugin;
 tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path);
 void tt_plugin_close(tt_plugin *p);

@@ -20,6 +20,14 @@ static uint32_t control(void)
     return _mm_getcsr() & (FTZ | DAZ | MASKS | ROUNDING);
 }
 
+/* Its rounding mode, which fegetround does not know: it asks the x87 unit. */
+static int own_rounding(tt_fpenv e)
+{
+    static const int mode[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD,
+                               FE_TOWARDZERO};
+    return mode[(e & ROUNDING) >> 13];
+}
+
 static void set_control(uint32_t word)
 {
     _mm_setcsr((_mm_getcsr() & 0x3fu) | word);
@@ -50,6 +58,13 @@ static uint32_t control(void)
 static void set_control(uint32_t word)
 {
     (void)word;
+}
+#endif
+
+#if !defined __x86_64__ && !defined __SSE__
+static int own_rounding(tt_fpenv e)
+{
+    return (int)(e >> 32);
 }
 #endif
 
@@ -119,7 +134,8 @@ const char *tt_fpenv_text(char *buf, size_t n, tt_fpenv e)
     if (other & FTZ) part[k++] = "FTZ";
     if (other & DAZ) part[k++] = "DAZ";
     if (other & MASKS) part[k++] = "floating-point traps";
-    if (other >> 32) part[k++] = rounding_name((int)(e >> 32));
+    const int mode = other >> 32 ? (int)(e >> 32) : own_rounding(e);
+    if (mode != FE_TONEAREST) part[k++] = rounding_name(mode);
     buf[0] = '\0';
     for (int i = 0; i < k; i++) {
         const size_t used = strlen(buf);

@@ -100,25 +100,22 @@ static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
                        "; known are %s", path, arith,
                        tt_arith_hint(hint, arith),
                        tt_arith_names());
-    TT_TRY(complete(ctx, p, path, theirs));
-    TT_TRY(tt_ops_open(ctx, &p->ops));
-    p->opened = true;
-    return TT_OK;
+    return complete(ctx, p, path, theirs);
 }
 
 tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path)
 {
     memset(p, 0, sizeof *p);
     p->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    p->at_open = tt_fpenv_begin_all(ctx->nthreads);
     if (!p->handle)
-        return tt_fail(ctx, TT_EIO, "%s: cannot be loaded as a plug-in: %s. "
-                       "Build it with -shared -fPIC, and give a path with a / "
-                       "in it", path, dlerror());
-    const tt_fpenv ours = tt_fpenv_get();
-    take(ctx, p, path);
-    const tt_fpenv left = tt_fpenv_begin_all(ctx->nthreads);
-    if (left != ours) p->at_open = left;
+        tt_fail(ctx, TT_EIO, "%s: cannot be loaded as a plug-in: %s. Build it "
+                "with -shared -fPIC, and give a path with a / in it", path,
+                dlerror());
+    else
+        take(ctx, p, path);
+    p->at_load = tt_fpenv_begin_all(ctx->nthreads);
+    p->opened = !ctx->status && !tt_ops_open(ctx, &p->ops);
+    p->at_open = tt_fpenv_begin_all(ctx->nthreads);
     if (ctx->status) tt_plugin_close(p);
     return ctx->status;
 }

@@ -133,6 +133,8 @@ static void test_environment(void)
     environment("flush-loading", 0, "loaded: counted as +ftz");
     environment("flush-loading", 0, "PASS: 11 tensors\n11 compared: 11 pass, 0 "
                                     "mismatch; limits: f32+ftz\n11 of 11");
+    environment("flush-loading-round", 0, "loaded: counted as +ftz");
+    environment("flush-loading-round", 0, "(upward) when it is opened; every");
     environment("closing-flush", 0, "set when it is closed");
 }
 

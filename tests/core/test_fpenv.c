@@ -5,6 +5,9 @@
 #include <fenv.h>
 #include <float.h>
 #include <string.h>
+#if defined __x86_64__ || defined __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include "core/parallel.h"
 #include "tests/fpenv.h"
@@ -34,6 +37,13 @@ static void test_text(void)
     tt_fpenv_set(up);
     expect(fegetround() == FE_UPWARD, "what was set before");
     tt_fpenv_set(ours);
+#if defined __x86_64__ || defined __SSE__
+    _MM_SET_ROUNDING_MODE(_MM_ROUND_DOWN);   /* fegetround does not see it */
+    const tt_fpenv down = tt_fpenv_begin();
+    expect(!strcmp(tt_fpenv_text(what, sizeof what, down),
+                   "the rounding mode (downward)"), "MXCSR alone: %s", what);
+    expect(_MM_GET_ROUNDING_MODE() == _MM_ROUND_NEAREST, "to nearest again");
+#endif
     if (!FLUSH) return;
     tt_fpenv_set(ours | FLUSH);
     expect(half_of_least() == 0, "flushed");

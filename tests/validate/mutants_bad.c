@@ -87,13 +87,21 @@ __attribute__((destructor)) static void end(void)
     if (!strcmp(way, "closing-flush")) tt_fpenv_set(tt_fpenv_get() | FLUSH);
 }
 
+static tt_status round_up(tt_ctx *ctx, const tt_ops *ops)
+{
+    (void)ops;
+    fesetround(FE_UPWARD);
+    return ctx->status;
+}
+
 void mutant_misbehave(tt_ops *table)
 {
     way = getenv("TETHER_MISBEHAVES");
     if (!way || right) return;
     if (!strcmp(way, "load")) raise(SIGKILL);
     if (!strcmp(way, "stay-loading")) stay();
-    if (!strcmp(way, "flush-loading")) {
+    if (!strncmp(way, "flush-loading", 13)) {
+        if (!strcmp(way, "flush-loading-round")) table->open = round_up;
         way = "none";
         tt_fpenv_set(tt_fpenv_get() | FLUSH);
     }

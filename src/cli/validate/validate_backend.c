@@ -219,7 +219,8 @@ static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
 /* What a plug-in flushes when it is loaded it flushes wherever it is used. */
 static const tt_arith *with_flush(const tt_plugin *p, const tt_arith *arith)
 {
-    const bool flushes = p->handle && tt_fpenv_flushes(p->at_open);
+    const bool flushes = p->handle && (tt_fpenv_flushes(p->at_load)
+                                       || tt_fpenv_flushes(p->at_open));
     const tt_arith *more = flushes && !arith->bits
                                ? tt_arith_allow(arith, TT_ALLOW_FTZ) : NULL;
     return more ? more : arith;
@@ -228,11 +229,15 @@ static const tt_arith *with_flush(const tt_plugin *p, const tt_arith *arith)
 /* What it did to the floating-point environment, which is ours again. */
 static void note_environment(tt_report *r, const tt_plugin *p, bool counted)
 {
+    static const char *const when[] = {"loaded", "opened"};
+    const tt_fpenv left[] = {p->at_load, p->at_open};
     char what[96];
-    if (p->handle && *tt_fpenv_text(what, sizeof what, p->at_open))
-        tt_report_note(r, "%s sets %s when it is loaded%s; every call begins "
-                       "without", p->ops.name, what,
-                       counted ? ": counted as +ftz" : "");
+    for (int i = 0; p->handle && i < 2; i++)
+        if (*tt_fpenv_text(what, sizeof what, left[i]))
+            tt_report_note(r, "%s sets %s when it is %s%s; every call begins "
+                           "without", p->ops.name, what, when[i],
+                           counted && tt_fpenv_flushes(left[i])
+                               ? ": counted as +ftz" : "");
 }
 
 /* Everything that was asked for, into the report. */

@@ -198,15 +198,21 @@ bool io_known_digest(char hex[HEX + 1], const char *path)
 
 /* ---- zeros --------------------------------------------------------------- */
 
-/* Pages of zeros inside the values of t, as stored: the first, or -1. */
+/* A page of a disk inside the values of t, as stored, wherever it lies: where
+ * its zeros begin, or -1. Half of it is aligned to the tensor. */
 static int64_t zero_page(const tt_tensor *t)
 {
-    enum { PAGE = 4096 };
-    static const uint8_t zeros[PAGE];
+    enum { PAGE = 4096, HALF = PAGE / 2 };
+    static const uint8_t zeros[HALF];
     const uint8_t *p = t->data;
     const int64_t bytes = tt_tensor_bytes(t);
-    for (int64_t at = 0; at + PAGE <= bytes; at += PAGE)
-        if (!memcmp(p + at, zeros, PAGE)) return at;
+    for (int64_t at = 0; at + HALF <= bytes; at += HALF) {
+        int64_t from = at, to = at + HALF;
+        if (memcmp(p + at, zeros, HALF)) continue;
+        while (from > 0 && !p[from - 1]) from--;
+        while (to < bytes && to - from < PAGE && !p[to]) to++;
+        if (to - from >= PAGE) return from;
+    }
     return -1;
 }
 

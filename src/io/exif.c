@@ -4,7 +4,8 @@
  *
  * Phones store what the sensor saw, and in EXIF data which way was up.
  * Format  EXIF 2.32: in a JPEG the segment APP1 "Exif\0\0", in a PNG the chunk
- *         eXIf; a TIFF header, and in its first directory entry 0x0112.
+ *         eXIf, in a WebP the chunk EXIF, a TIFF itself; a TIFF header, and in
+ *         its first directory entry 0x0112.
  * Holds   no byte outside the given ones is read; what makes no sense counts
  *         as no orientation. */
 #include <string.h>
@@ -81,6 +82,31 @@ static int png_orientation(const uint8_t *p, size_t n)
         at += 12 + length;
     }
     return 1;
+}
+
+/* Chunks of a RIFF file, padded to even lengths. Some writers begin the data
+ * as in a JPEG. */
+static int webp_orientation(const uint8_t *p, size_t n)
+{
+    const tiff riff = {p, n, true};
+    for (size_t at = 12; at < n && n - at >= 8;) {
+        const size_t length = number(&riff, at + 4, 4);
+        if (length > n - at - 8) break;
+        if (!memcmp(p + at, "EXIF", 4)) {
+            const bool word = length >= 6 && !memcmp(p + at + 8, "Exif\0", 6);
+            const size_t from = word ? 6 : 0;
+            return tiff_orientation(p + at + 8 + from, length - from);
+        }
+        at += 8 + length + length % 2;
+    }
+    return 1;
+}
+
+int picture_orientation_other(const uint8_t *p, size_t n)
+{
+    if (n >= 12 && !memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4))
+        return webp_orientation(p, n);
+    return tiff_orientation(p, n);
 }
 
 int picture_orientation(picture_kind kind, const uint8_t *p, size_t n)

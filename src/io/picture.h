@@ -17,6 +17,9 @@ picture_kind picture_sniff(const uint8_t *head, size_t n);
  * A PNG is whole (chunk lengths and CRCs). */
 int picture_orientation(picture_kind kind, const uint8_t *p, size_t n);
 
+/* The same of any other file: of a WebP or a TIFF what it says, else 1. */
+int picture_orientation_other(const uint8_t *p, size_t n);
+
 /* The stored picture `from` [*height, *width, 3] as it is to be held, in `to`;
  * from orientation 5 on width and height are exchanged. */
 void picture_upright(uint8_t *to, const uint8_t *from, int64_t *width,

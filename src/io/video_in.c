@@ -119,6 +119,20 @@ static tt_status open_ffmpeg(tt_video_in *v)
                    v->path);
 }
 
+/* A video, or a picture that is neither PNG nor JPEG. Whether ffmpeg applies
+ * the EXIF orientation of those depends on its version. */
+static tt_status open_other(tt_video_in *v)
+{
+    io_map f;
+    TT_TRY(io_map_open(v->ctx, &f, v->path));
+    const int o = picture_orientation_other(f.data, (size_t)f.size);
+    io_map_close(&f);
+    if (o == 1) return open_ffmpeg(v);
+    return tt_fail(v->ctx, TT_EUNSUPPORTED, "%s has the EXIF orientation %d, "
+                   "which is applied to PNG and JPEG pictures alone; save it "
+                   "as one of these", v->path, o);
+}
+
 static uint32_t be32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8
@@ -178,7 +192,7 @@ static tt_status open_any(tt_video_in *v)
                        "can be read from it", v->in.name, Y4M_MAGIC);
     if (n == 0)
         return tt_fail(ctx, TT_EFORMAT, "%s is empty", v->path);
-    if (picture_sniff(head, n) == PICTURE_NONE) return open_ffmpeg(v);
+    if (picture_sniff(head, n) == PICTURE_NONE) return open_other(v);
     if (picture_sniff(head, n) == PICTURE_PNG) return open_png(v);
     v->source = SOURCE_PICTURES;
     return next_picture(v);

@@ -499,6 +499,42 @@ static void test_orientation(void)
     }
 }
 
+/* A WebP with nothing but EXIF data, begun as in a JPEG or not; a TIFF. */
+static void put_webp_exif(const char *path, const uint8_t *exif, size_t n,
+                          bool word)
+{
+    static const uint8_t begin[] = {'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'E',
+                                    'B', 'P', 'V', 'P', '8', 'L', 3, 0, 0, 0,
+                                    1, 2, 3, 0, 'E', 'X', 'I', 'F'};
+    uint8_t file[200] = {0};
+    size_t at = sizeof begin;
+    memcpy(file, begin, at);
+    file[at] = (uint8_t)(n + (word ? 6 : 0));
+    at += 4;
+    if (word) memcpy(file + at, "Exif\0", 6), at += 6;
+    memcpy(file + at, exif, n);
+    put(path, file, at + n);
+}
+
+/* Pictures that ffmpeg reads are refused where they are not upright. */
+static void test_orientation_other(void)
+{
+    uint8_t exif[64];
+    for (int i = 0; i < 10; i++)
+        for (int k = 0; k < 6; k++) {
+            tt_video_in *v = NULL;
+            const size_t n = exif_of(exif, k % 2, i);
+            if (k < 4) put_webp_exif(at("e.webp"), exif, n, k > 1);
+            else put(at("e.webp"), exif, n);
+            const bool opened = !tt_video_in_open(ctx, &v, at("e.webp"));
+            const bool said = strstr(tt_message(ctx), "save it as one of these");
+            expect(!opened && said == (i > 1 && i < 9),
+                   "orientation %d: %s", i, tt_message(ctx));
+            tt_clear(ctx);
+            tt_video_in_close(v);
+        }
+}
+
 static void put_be32(uint8_t *p, uint32_t v)
 {
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
@@ -671,6 +707,7 @@ int main(void)
     test_png_pattern();
     test_jpeg();
     test_orientation();
+    test_orientation_other();
     test_damaged_png();
     test_hostile();
     test_ffmpeg();

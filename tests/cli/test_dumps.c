@@ -217,13 +217,12 @@ static void test_example(void)
     free(text.seen);
 }
 
-/* Turns the last bit of the first value of a float32 tensor; data ends where
- * the file does. */
-static void nudge(const char *path, const char *tensor)
+/* Opens a file where the data of a tensor begin; data end where it does. */
+static FILE *open_data(const char *path, const char *tensor, int64_t *values)
 {
     tt_file *f;
     const char *end = NULL;
-    if (!expect_ok(tt_file_open(ctx, &f, path), path)) return;
+    if (!expect_ok(tt_file_open(ctx, &f, path), path)) return NULL;
     const tt_entry *e = tt_file_find(f, tensor);
     for (int64_t i = 0; i < tt_file_count(f); i++) {
         const tt_tensor *t = &tt_file_entry(f, i)->t;
@@ -231,14 +230,40 @@ static void nudge(const char *path, const char *tensor)
         if (!end || behind > end) end = behind;
     }
     const long place = e ? (long)(end - (const char *)e->t.data) : 0;
+    *values = e ? tt_tensor_count(&e->t) : 0;
     tt_file_close(f);
     FILE *file = fopen(path, "r+b");
-    if (!expect(file && place && !fseek(file, -place, SEEK_END), "%s of %s",
-                tensor, path)) return;
+    expect(file && place && !fseek(file, -place, SEEK_END), "%s of %s", tensor,
+           path);
+    return file;
+}
+
+/* Turns the last bit of the first value of a float32 tensor. */
+static void nudge(const char *path, const char *tensor)
+{
+    int64_t n;
+    FILE *file = open_data(path, tensor, &n);
+    if (!file) return;
     const int byte = fgetc(file);
-    expect(!fseek(file, -place, SEEK_END) && fputc(byte ^ 1, file) != EOF,
+    expect(!fseek(file, -1, SEEK_CUR) && fputc(byte ^ 1, file) != EOF,
            "%s is changed", path);
     fclose(file);
+}
+
+/* Its values, float32, in bf16: cut, or rounded to nearest. */
+static void narrow(const char *path, const char *tensor, bool cut)
+{
+    int64_t n;
+    float x;
+    FILE *file = open_data(path, tensor, &n);
+    for (int64_t i = 0; file && i < n; i++) {
+        if (!fread(&x, sizeof x, 1, file)) break;
+        x = tt_format_round(cut ? TT_FMT_BF16_CUT : TT_FMT_BF16, x);
+        fseek(file, -(long)sizeof x, SEEK_CUR);
+        fwrite(&x, sizeof x, 1, file);
+        fseek(file, 0, SEEK_CUR);
+    }
+    if (file) fclose(file);
 }
 
 /* A copy of a dump in which one bit differs. */
@@ -428,6 +453,44 @@ static void test_cases(void)
     refuses(2, "--got", "validate check cases");
 }
 
+/* Of every operator results that are float32 sums stored in bf16: rounded they
+ * are right, cut they are found and named. */
+static void test_cut_cases(void)
+{
+    static const char *const ops[] = {
+        "linear", "attention", "conv", "layer_norm", "rms_norm",
+        "channel_norm", "modulate", "gate_add", "add", "mul", "gelu_tanh",
+        "silu", "rope", "col_blend"};
+    char command[400], name[64], row[96];
+    if (sizeof(tt_real) == 8) return;
+    expect(run("validate export stored") == 0, "export: %s", said);
+    for (int cut = 0; cut < 2; cut++) {
+        snprintf(command, sizeof command, "cd %s && mkdir -p in16 && for c in "
+                 "stored/*; do cp $c/expected.safetensors "
+                 "in16/${c#stored/}.safetensors; done", folder);
+        expect(system(for_shell(command)) == 0, "copied");
+        for (int i = 0; i < 3 * 14; i++) {
+            snprintf(name, sizeof name, "in16/op_%s_%d.safetensors", ops[i / 3],
+                     i % 3);
+            narrow(at(name), "y", cut);
+        }
+        expect(run("validate check stored --got in16 --arith bf16-stored --all > out")
+               == cut, "%s: %s", cut ? "cut" : "rounded", text_of(at("out")));
+    }
+    const char *out = text_of(at("out"));
+    for (int i = 0; i < 14; i++) {
+        bool found = false;
+        for (int k = 0; k < 3 && !found; k++) {
+            snprintf(row, sizeof row, "op_%s_%d/y at", ops[i], k);
+            const char *line = strstr(out, row);
+            const char *hint = line ? strchr(line, '\n') : NULL;
+            found = hint && !strncmp(hint + 1 + strspn(hint + 1, " "),
+                                     "bf16 results are cut", 20);
+        }
+        expect(found, "%s that is cut is named: %s", ops[i], out);
+    }
+}
+
 /* Results that name the class of their cases are judged by its bits. */
 static void test_class_cases(void)
 {
@@ -506,6 +569,7 @@ int main(int argc, char **argv)
     test_validate();
     test_classes();
     test_cases();
+    test_cut_cases();
     test_class_cases();
     test_large_layers();
     test_vae_case();

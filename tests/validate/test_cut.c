@@ -26,14 +26,15 @@ int main(void)
 }
 #else
 
-/* The formats of what an operator reads and what it gives. */
-static tt_format of_inputs, of_results;
+/* The formats of what an operator reads and what it gives. Weights: K and V of
+ * attention too. */
+static tt_format of_inputs, of_weights, of_results;
 
-static const tt_real *converted(tt_ctx *c, const tt_real *x, int64_t n)
+static const tt_real *converted(tt_ctx *c, const tt_real *x, int64_t n,
+                                tt_format f)
 {
     tt_real *y = x && n > 0 ? tt_scratch(c, n) : NULL;
-    for (int64_t i = 0; y && i < n; i++)
-        y[i] = tt_format_round(of_inputs, x[i]);
+    for (int64_t i = 0; y && i < n; i++) y[i] = tt_format_round(f, x[i]);
     return y;
 }
 
@@ -44,7 +45,7 @@ static const tt_tensor *converted_weight(tt_ctx *c, const tt_tensor *w)
     tt_real *x = tt_scratch(c, n);
     if (!t || !x) return w;
     tt_widen_at(x, w, 0, n);
-    *t = tt_tensor_make(converted(c, x, n), TT_F32, w->rank, w->dim);
+    *t = tt_tensor_make(converted(c, x, n, of_weights), TT_F32, w->rank, w->dim);
     t->native = true;
     return t;
 }
@@ -54,10 +55,10 @@ static void convert_rows(tt_ctx *c, op_call *q)
     const int64_t n = q->n * q->c;
     const int64_t groups = q->rows ? (q->n + q->rows - 1) / q->rows : 1;
     const int64_t table = (groups - 1) * q->stride + q->c;
-    q->x = converted(c, q->x, n);
-    q->y = converted(c, q->y, n);
-    if (q->kind != OP_LINEAR) q->a = converted(c, q->a, table);
-    if (q->kind != OP_LINEAR) q->b = converted(c, q->b, table);
+    q->x = converted(c, q->x, n, of_inputs);
+    q->y = converted(c, q->y, n, of_inputs);
+    if (q->kind != OP_LINEAR) q->a = converted(c, q->a, table, of_weights);
+    if (q->kind != OP_LINEAR) q->b = converted(c, q->b, table, of_weights);
 }
 
 /* What it reads, in the format of inputs. */
@@ -67,14 +68,15 @@ static void convert(tt_ctx *c, op_call *q)
     tt_conv_args *p = &q->conv;
     if (q->kind == OP_ATTENTION) {
         const int64_t row = a->H * a->D;
-        a->q = converted(c, a->q, (a->T - 1) * a->q_stride + row);
-        a->k = converted(c, a->k, (a->N - 1) * a->kv_stride + row);
-        a->v = converted(c, a->v, (a->N - 1) * a->kv_stride + row);
+        a->q = converted(c, a->q, (a->T - 1) * a->q_stride + row, of_inputs);
+        a->k = converted(c, a->k, (a->N - 1) * a->kv_stride + row, of_weights);
+        a->v = converted(c, a->v, (a->N - 1) * a->kv_stride + row, of_weights);
     } else if (q->kind == OP_CONV) {
         const tt_real **frame = tt_alloc(c, &c->scratch, p->kt, sizeof *frame,
                                          "frames");
         for (int i = 0; frame && i < p->kt; i++)
-            frame[i] = converted(c, p->frame[i], p->Hi * p->Wi * p->Cin);
+            frame[i] = converted(c, p->frame[i], p->Hi * p->Wi * p->Cin,
+                                 of_inputs);
         p->frame = frame;
         p->w = converted_weight(c, p->w);
     } else {
@@ -133,7 +135,7 @@ static tt_format inputs_of(const tt_arith *a, const char *op)
 
 static void rounds(const tt_arith *a, const char *op, uint64_t seed)
 {
-    of_inputs = inputs_of(a, op);
+    of_inputs = of_weights = inputs_of(a, op);
     of_results = a->stored;
     tt_report *r = checked(a->name, op, seed);
     const tt_verdict *f = tt_report_first(r);
@@ -142,25 +144,47 @@ static void rounds(const tt_arith *a, const char *op, uint64_t seed)
     tt_report_free(r);
 }
 
-static void cuts(const tt_arith *a, const char *op, bool inputs, bool results)
+static const char *format_name(const tt_arith *a)
 {
-    const char *const what = results ? inputs ? "inputs and results"
-                                              : "results" : "inputs";
+    return a->product == TT_FMT_BF16 ? "bf16" : "f16";
+}
+
+/* What is cut is found, and named so. */
+static void named(const tt_arith *a, const char *op, const char *what)
+{
     char words[80];
-    snprintf(words, sizeof words, "%s %s are cut, not rounded",
-             a->product == TT_FMT_BF16 ? "bf16" : "f16", what);
-    of_inputs = inputs ? cut_of(a->product) : inputs_of(a, op);
-    of_results = results ? cut_of(a->stored) : a->stored;
+    snprintf(words, sizeof words, "%s %s are cut, not rounded", format_name(a),
+             what);
     tt_report *r = checked(a->name, op, 1);
     const tt_verdict *f = tt_report_first(r);
     const verdict_item *i = r->first;
     while (i && !strstr(i->v.hint, words)) i = i->next;
     /* f16 that is cut saturates as well, where numbers are huge */
-    const bool named = f && (a->product == TT_FMT_F16
-                             ? i != NULL : strstr(f->hint, words) != NULL);
-    expect(named, "%s, %s: '%s' expected, not %s: %s", a->name, op, words,
+    const bool is = f && (a->product == TT_FMT_F16
+                          ? i != NULL : strstr(f->hint, words) != NULL);
+    expect(is, "%s, %s: '%s' expected, not %s: %s", a->name, op, words,
            f ? f->path : "PASS", f ? f->hint : "");
     tt_report_free(r);
+}
+
+static void cuts(const tt_arith *a, const char *op, bool inputs, bool results)
+{
+    of_inputs = inputs ? cut_of(a->product) : inputs_of(a, op);
+    of_weights = of_inputs;
+    of_results = results ? cut_of(a->stored) : a->stored;
+    named(a, op, results ? inputs ? "inputs and results" : "results"
+                         : "inputs");
+}
+
+/* One side of the products alone, the other one rounded. */
+static void cuts_side(const tt_arith *a, const char *op, bool weights)
+{
+    const bool attention = !strcmp(op, op_name(OP_ATTENTION));
+    of_inputs = weights ? a->product : cut_of(a->product);
+    of_weights = weights ? cut_of(a->product) : a->product;
+    of_results = a->stored;
+    named(a, op, weights ? attention ? "inputs (K and V)" : "weights"
+                         : attention ? "inputs (Q)" : "inputs");
 }
 
 static const char *const arithmetics[] = {"bf16", "f16", "bf16-stored",
@@ -180,6 +204,10 @@ int main(int argc, char **argv)
             for (int64_t s = 1; s <= seeds; s++) rounds(a, name, (uint64_t)s);
             if (argc > 1 || (!stored && op > OP_CONV)) continue;
             cuts(a, name, true, false);
+            if (a->product == TT_FMT_BF16 && op <= OP_CONV) {
+                cuts_side(a, name, false);
+                cuts_side(a, name, true);
+            }
             if (stored && !twice) cuts(a, name, false, true);
             if (stored && !twice) cuts(a, name, true, true);
         }

@@ -397,6 +397,17 @@ static bool operator_of(const dump_run *d, const pair *p)
     return d->opt->operands && !strcmp(p->ours->name, "y") && p->ours->t.rank;
 }
 
+/* Small errors that are those of numbers which are cut are too large. */
+static void judge_cut(dump_run *d, tt_verdict *v, const pair *p)
+{
+    op_call q;
+    const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
+    if (v->outcome <= TT_MISMATCH && !*v->hint
+        && case_read(d->ctx, &q, d->opt->operands, v->dim, v->rank))
+        hint_is_cut(d->ctx, &q, d->limits, p->got, v);
+    tt_arena_reset(&d->ctx->scratch, mark);
+}
+
 static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
@@ -409,6 +420,7 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
     if (real && d->limits && operator_of(d, p)) {
         verdict_judge_call(v, d->limits, p->got, p->want, p->emul, p->n,
                            v->dim[v->rank - 1]);
+        judge_cut(d, v, p);
         return;
     }
     if (real && d->limits) {

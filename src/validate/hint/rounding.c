@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "validate/hint/hint.h"
 
@@ -124,8 +125,13 @@ void hint_rounding(hint *h)
 
 /* ---- cut where it should be rounded -------------------------------------- */
 
-/* What is cut, added up. */
-enum { CUT_INPUTS = 1, CUT_RESULTS = 2 };
+/* What is cut, added up; `EXACT`: inputs are neither cut nor rounded. */
+enum { CUT_INPUT = INPUT, CUT_WEIGHT = WEIGHT, CUT_RESULTS = 4, EXACT = 8 };
+
+static const int trials[] = {
+    CUT_RESULTS, CUT_INPUT | CUT_WEIGHT, CUT_INPUT | CUT_WEIGHT | CUT_RESULTS,
+    CUT_RESULTS | EXACT, CUT_INPUT, CUT_WEIGHT};
+enum { TRIALS = sizeof trials / sizeof *trials };
 
 static tt_format cut_of(tt_format f)
 {
@@ -133,47 +139,59 @@ static tt_format cut_of(tt_format f)
          : f == TT_FMT_F16 ? TT_FMT_F16_CUT : f;
 }
 
-/* The call by the plain program of that arithmetic, which cuts. False: there is
- * nothing that it could. */
+/* Is there something that the operator could cut so? */
+static bool can_cut(const op_call *q, const tt_arith *arith, int which)
+{
+    const bool stores = arith->stored != TT_FMT_F32;
+    return cut_of(arith->product) != arith->product
+           && (stores || (q->kind <= OP_CONV
+                          && !(which & (CUT_RESULTS | EXACT))));
+}
+
+/* The call by the plain program of that arithmetic, which cuts (0: which does
+ * not). False: there is nothing that it could. */
 static bool cut_call(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                      int which, double *out)
 {
     const tt_format f = cut_of(arith->product);
-    const bool inputs = which & CUT_INPUTS, results = which & CUT_RESULTS;
+    const int inputs = which & (CUT_INPUT | CUT_WEIGHT);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const tt_arith own = {
-        .product = inputs ? f : arith->product,
-        .stored = results ? cut_of(arith->stored) : arith->stored};
+        .product = which & EXACT ? TT_FMT_F32
+                   : inputs == (CUT_INPUT | CUT_WEIGHT) ? f : arith->product,
+        .stored = which & CUT_RESULTS ? cut_of(arith->stored) : arith->stored};
     tt_ops table = *tt_arith_ops(arith);
     rounded r;
     table.self = (void *)(uintptr_t)&own;
-    if (f == arith->product || (results && own.stored == TT_FMT_F32)
-        || (!results && own.stored == TT_FMT_F32 && q->kind > OP_CONV)
-        || !take_call(&r, q, INPUT)) return false;
-    if (inputs) round_input(ctx, &r, f);
-    if (inputs) round_weight(ctx, &r, f);
+    if (!can_cut(q, arith, which)
+        || !take_call(&r, q, inputs == CUT_WEIGHT ? inputs : INPUT))
+        return false;
+    if (inputs & CUT_INPUT) round_input(ctx, &r, f);
+    if (inputs & CUT_WEIGHT) round_weight(ctx, &r, f);
     if (!ctx->status) call_double(ctx, &table, &r.q, out);
     tt_arena_reset(&ctx->scratch, mark);
     return !ctx->status;
 }
 
-static void say_cut(char *out, size_t size, const tt_arith *arith, int which)
+static void say_cut(char *out, size_t size, const op_call *q,
+                    const tt_arith *arith, int which)
 {
-    static const char *const what[] = {"", "inputs", "results",
-                                       "inputs and results"};
+    const bool attention = q->kind == OP_ATTENTION;
+    const char *const what[] = {
+        "", attention ? "inputs (Q)" : "inputs",
+        attention ? "inputs (K and V)" : "weights", "inputs", "results", "", "",
+        "inputs and results"};
     snprintf(out, size, "%s %s are cut, not rounded", arith->product
-             == TT_FMT_BF16 ? "bf16" : "f16", what[which]);
+             == TT_FMT_BF16 ? "bf16" : "f16", what[which & ~EXACT]);
 }
 
 void hint_cut(hint *h, const tt_arith *arith)
 {
-    static const int order[] = {CUT_RESULTS, CUT_INPUTS,
-                                CUT_INPUTS + CUT_RESULTS};
     char text[64];
-    for (int i = 0; h->q && i < 3; i++) {
-        say_cut(text, sizeof text, arith, order[i]);
+    for (int i = 0; h->q && i < TRIALS; i++) {
+        say_cut(text, sizeof text, h->q, arith, trials[i]);
         if (!hint_settled(h)
-            && cut_call(h->ctx, h->q, arith, order[i], h->trial))
+            && cut_call(h->ctx, h->q, arith, trials[i], h->trial))
             hint_try(h, h->trial, "%s", text);
     }
 }
@@ -189,8 +207,13 @@ typedef struct way {
 /* Who rounds, or rounds in other places, goes none of the way, who is more
  * precise a quarter; chance makes one over the root of n of it. */
 #define SHARE 0.6
+#define CHANCE_MOST 0.3
 #define LEFT_MOST 0.5
-enum { LEAST = 128 };      /* values                                          */
+enum { LEAST = 32 };       /* values                                          */
+
+/* Bits that chance would have to guess: values that are independent of cut
+ * leave the part L of the squares with a probability of L^(m/2), m of them. */
+#define BITS_LEAST 20
 
 static way measure(const double *got, const double *even,
                    const double *cut, int64_t n)
@@ -210,6 +233,62 @@ static way measure(const double *got, const double *even,
     return w;
 }
 
+typedef struct value {
+    double even, d2;
+} value;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = ((const value *)a)->even, y = ((const value *)b)->even;
+    return (x > y) - (x < y);
+}
+
+/* How many values carry the distance of cut from even: those of equal inputs
+ * are one, and of a few that are larger by far the others count for nothing. */
+static double weighty(tt_ctx *ctx, const double *even, const double *cut,
+                      int64_t n)
+{
+    double sum = 0, squares = 0;
+    int64_t m = 0;
+    value *v = tt_alloc(ctx, &ctx->scratch, n, sizeof *v, "values");
+    for (int64_t i = 0; v && i < n; i++) {
+        const double d = cut[i] - even[i];
+        if (isfinite(d)) v[m++] = (value){even[i], d * d};
+    }
+    if (m) qsort(v, (size_t)m, sizeof *v, by_value);
+    for (int64_t i = 0; i < m; i++) {
+        if (i > 0 && v[i].even == v[i - 1].even) continue;
+        sum += v[i].d2;
+        squares += v[i].d2 * v[i].d2;
+    }
+    return squares > 0 ? sum * sum / squares : 0;
+}
+
+/* How many numbers are cut: two of them make two errors, in however many
+ * results these are seen. So do two that got rounds and `EXACT` does not. */
+static int64_t numbers(const op_call *q, int which)
+{
+    const tt_attention_args *a = &q->attn;
+    const tt_conv_args *p = &q->conv;
+    int64_t x = q->n * q->c, w = q->c;
+    if (q->kind == OP_LINEAR)
+        x = q->n * q->w->dim[1], w = tt_tensor_count(q->w);
+    if (q->kind == OP_ATTENTION)
+        x = a->T * a->H * a->D, w = a->N * a->H * a->D;
+    if (q->kind == OP_CONV)
+        x = p->kt * p->Hi * p->Wi * p->Cin, w = tt_tensor_count(p->w);
+    int64_t n = call_count(q);
+    if (which & (CUT_INPUT | EXACT) && x < n) n = x;
+    if (which & (CUT_WEIGHT | EXACT) && w < n
+        && (q->kind <= OP_CONV || q->a)) n = w;
+    return n;
+}
+
+static double guessed(double left, double values)
+{
+    return values / 2 * log2(1 / fmax(left, 1.0 / 256));
+}
+
 bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                  const double *got, tt_verdict *v)
 {
@@ -219,20 +298,26 @@ bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     bool is = false;
     if (cut_of(arith->product) == arith->product || arith->bits || n < LEAST)
         return false;
-    double *even = tt_alloc(ctx, &ctx->scratch, n, sizeof *even, "cut");
     double *cut = tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut");
-    if (!ctx->status) call_double(ctx, tt_arith_ops(arith), q, even);
-    for (int which = 1; which <= CUT_INPUTS + CUT_RESULTS; which++) {
-        if (ctx->status || !cut_call(ctx, q, arith, which, cut)) continue;
-        const way w = measure(got, even, cut, n);
-        const double share = SHARE + 4 / sqrt((double)w.n);
-        if (!(w.share > share) || w.share > 2 - SHARE || !(w.left < best))
+    double *even[2] = {tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut"),
+                       tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut")};
+    if (!ctx->status) cut_call(ctx, q, arith, 0, even[0]);
+    if (!ctx->status) cut_call(ctx, q, arith, EXACT, even[1]);
+    for (int i = 0; i < TRIALS && !ctx->status; i++) {
+        const double *from = even[trials[i] & EXACT ? 1 : 0];
+        if (!cut_call(ctx, q, arith, trials[i], cut)) continue;
+        const way w = measure(got, from, cut, n);
+        const double share = SHARE + fmin(4 / sqrt((double)w.n), CHANCE_MOST);
+        if (!(w.share > share) || w.share > 2 - SHARE || !(w.left < best)
+            || guessed(w.left, fmin(weighty(ctx, from, cut, n),
+                                    (double)numbers(q, trials[i])))
+                   < BITS_LEAST)
             continue;
         is = true;
         best = w.left / 2;               /* less only if it is clearly less */
         v->outcome = TT_MISMATCH;
         v->ratio = fmax(v->ratio, w.share / share);
-        say_cut(v->hint, sizeof v->hint, arith, which);
+        say_cut(v->hint, sizeof v->hint, q, arith, trials[i]);
     }
     tt_arena_reset(&ctx->scratch, mark);
     return is;

@@ -213,6 +213,17 @@ static void end_hang(void)
                    "did not return within 10 seconds");
 }
 
+/* What it prints is kept in /tmp where TMPDIR is no folder. */
+static void test_no_folder(void)
+{
+    char before[200];
+    snprintf(before, sizeof before, "TETHER_MUTATION=NONE TMPDIR=%.100s/none ",
+             folder);
+    expect(run_after(before, "validate --backend %s --op silu --rounds 2 > out",
+                     plugin) == 0 && strstr(text_of(at("out")), "PASS: 11"),
+           "without a TMPDIR: %s", said);
+}
+
 static void test_isolated(void)
 {
     misbehaves("abort", "", "killed by signal 6");
@@ -475,8 +486,8 @@ int main(int argc, char **argv)
         printf("note: faults are planted in the float build\n");
     else
         begin_hang(),
-        test_plugin(), test_isolated(), test_environment(), test_children(),
-        test_ends(), test_same_report(), test_again(),
+        test_plugin(), test_isolated(), test_no_folder(),
+        test_environment(), test_children(), test_ends(), test_same_report(), test_again(),
         test_compare(),
         test_manifest(),
         test_explained(), test_time32(),

@@ -402,14 +402,7 @@ static void show_place(void *user, const char *path)
  * which ends its own. */
 static tt_status make_folder(tt_ctx *ctx, settings *s)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(s->folder, sizeof s->folder, "%s/tether-validate-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(s->folder)) {
-        tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s",
-                s->folder, strerror(errno));
-        s->folder[0] = '\0';
-    }
+    validate_temporary(ctx, s->folder, sizeof s->folder);
     snprintf(s->state, sizeof s->state, "%s/rollout.state", s->folder);
     return ctx->status;
 }

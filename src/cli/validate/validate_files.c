@@ -4,8 +4,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/validate/validate_files.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/ui/outputs.h"
 #include "tether/io.h"
@@ -15,6 +18,20 @@ int validate_failed(const tt_ctx *ctx)
 {
     const int status = cli_failed(ctx);
     return status == 1 ? VALIDATE_DATA : status;
+}
+
+tt_status validate_temporary(tt_ctx *ctx, char *folder, size_t n)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *const dir[] = {tmp && *tmp ? tmp : "/tmp", "/tmp"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(folder, n, "%s/tether-validate-XXXXXX", dir[i]);
+        if (mkdtemp(folder)) return TT_OK;
+    }
+    tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s; TMPDIR names "
+            "another place", folder, strerror(errno));
+    folder[0] = '\0';
+    return ctx->status;
 }
 
 tt_status validate_no_arith(tt_ctx *ctx, const char *name)

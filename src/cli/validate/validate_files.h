@@ -47,6 +47,9 @@ int validate_failed(const tt_ctx *ctx);
  * `name` in the place of any other, and without what changes no verdict. */
 void validate_again(tt_ctx *ctx, tt_report *r, const char *program, int argc,
                     char **argv, const char *option, const char *name);
+/* Make a folder of our own, in TMPDIR or, where that cannot be, in /tmp.
+ * Errors  TT_EIO, and folder is "" */
+tt_status validate_temporary(tt_ctx *ctx, char *folder, size_t n);
 /* The names of --arith, for help. */
 #define VALIDATE_CLASS(name, ...) " " #name
 #define VALIDATE_ARITHS                                                        \

@@ -4,6 +4,7 @@
  *
  * Our own two run inside this process on a context of their own; float64 is
  * another build of the program. */
+#include "cli/validate/validate_files.h"
 #include "cli/validate/validate_runs.h"
 
 #include <dirent.h>
@@ -177,7 +178,6 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
                              const char *keep, const tt_arith *arith, int argc,
                              char **argv)
 {
-    const char *tmp = getenv("TMPDIR");
     *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv,
                          .settings = tt_settings_defaults()};
     snprintf(w->backend, sizeof w->backend, "arith-%s", arith->name);
@@ -192,13 +192,7 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
         return TT_OK;
     }
     w->temporary = true;
-    snprintf(w->folder, sizeof w->folder, "%s/tether-validate-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(w->folder))
-        return tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s; "
-                       "TMPDIR names another place", w->folder,
-                       strerror(errno));
-    return TT_OK;
+    return validate_temporary(ctx, w->folder, sizeof w->folder);
 }
 
 /* No room for what a run writes says nothing about theirs. */

@@ -444,19 +444,24 @@ static void say_prints(keeper *k)
                        (long long)b->printed, b->said);
 }
 
-/* A file without a name, where TMPDIR says. */
+static int nameless_in(const char *dir, char *path, size_t n)
+{
+    snprintf(path, n, "%s/tether-prints-XXXXXX", dir);
+    const int fd = mkstemp(path);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+/* A file without a name, where TMPDIR says, or else in /tmp. */
 static FILE *nameless(tt_ctx *ctx)
 {
     const char *tmp = getenv("TMPDIR");
     char path[512];
-    snprintf(path, sizeof path, "%s/tether-prints-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    const int fd = mkstemp(path);
+    int fd = tmp && *tmp ? nameless_in(tmp, path, sizeof path) : -1;
+    if (fd < 0) fd = nameless_in("/tmp", path, sizeof path);
     if (fd < 0)
         tt_fail(ctx, TT_EIO, "%s: no file for what a backend prints: %s", path,
                 strerror(errno));
-    else
-        unlink(path);
     return fd < 0 ? NULL : fdopen(fd, "w+");
 }
 

@@ -10,6 +10,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include "core/parallel.h"
+
 /* The control word without its flags; `FLUSH` what flushes in it, `OURS` what
  * it must be. */
 #if defined __x86_64__ || defined __SSE__
@@ -95,7 +97,7 @@ tt_fpenv tt_fpenv_begin_all(int threads)
 {
     const tt_fpenv before = tt_fpenv_begin();
 #ifdef _OPENMP
-    if (threads > 1) {
+    if (threads > 1 && !tt_forked) {
 #pragma omp parallel num_threads(threads)
         tt_fpenv_begin();
     }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/parallel.h"
+#include "tether/fpenv.h"
 #include "tether/threads.h"
 #include "tests/folder.h"
 
@@ -200,6 +201,7 @@ static void fork_after_use(void)
             return;
         }
         if (turn) alarm(20);
+        tt_fpenv_begin_all(ctx->nthreads);
         TT_PARALLEL_FOR(ctx)
         for (int64_t i = 0; i < N; i++) seen[i] = 1;
         for (int i = 0; i < N; i++) sum += seen[i];

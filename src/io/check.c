@@ -40,7 +40,7 @@ static bool ends(const char *s, const char *tail)
  * call what they keep beside it. */
 static const char *const unfinished[] = {
     ".aria2", ".part", ".partial", ".incomplete", ".crdownload", ".download",
-    ".filepart", ".opdownload", ".!qB", ".!ut"};
+    ".filepart", ".opdownload", ".!qB", ".!ut", ".st"};
 enum { ENDINGS = sizeof unfinished / sizeof *unfinished };
 
 static tt_status check_name(tt_ctx *ctx, const char *path, const char *shown)

@@ -439,7 +439,9 @@ tt_status tt_setting_steps(tt_ctx *ctx, double *values, int *n, bool *counted,
     enum { NEAR = 950 };
     if (ctx->status) return ctx->status;
     *n = list_of_steps(values, text);
-    const int count = *n == 1 && values[0] >= 1 && values[0] <= TT_MAX_STEPS
+    const bool list = text[strspn(text, " \t")] == '[';
+    const int count = *n == 1 && !list && values[0] >= 1
+                    && values[0] <= TT_MAX_STEPS
                     && values[0] == floor(values[0]) ? (int)values[0] : 0;
     if (counted) *counted = count > 0;
     for (int i = 0; i < count; i++)

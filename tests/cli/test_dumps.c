@@ -474,8 +474,8 @@ static void test_cut_cases(void)
                      i % 3);
             narrow(at(name), "y", cut);
         }
-        expect(run("validate check stored --got in16 --arith bf16-stored --all > out")
-               == cut, "%s: %s", cut ? "cut" : "rounded", text_of(at("out")));
+        expect(run("validate check stored --got in16 --arith bf16-stored "
+                   "--all > out") == cut, "%s: %s", cut ? "cut" : "rounded", text_of(at("out")));
     }
     const char *out = text_of(at("out"));
     for (int i = 0; i < 14; i++) {

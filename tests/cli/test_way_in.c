@@ -60,7 +60,7 @@ static void test_steps_refused(void)
 {
     static const char *const wrong[] = {
         "500", "0", "-4", "4.5", "101", "999999", "750,500,250", "900,500",
-        "1,0.75,0.5", "1001,500"};
+        "1,0.75,0.5", "1001,500", "[4]"};
     static const char *const unread[] = {"", "1000,", "four", "1000,750,x",
                                          "[1000,750", "1000,,750", "nan"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -153,6 +153,10 @@ static void test_foreign_options(void)
         {"--sink_size 3", "use --sink"},
         {"--cache_backend tether", "use --cache NAME"},
         {"--ulysses_size 2", "mpirun"},
+        {"--enable_teacache", "weights stay in their files"},
+        {"--enable-xformers-memory-efficient-attention", "--backend"},
+        {"--use_sage_attention", "--backend"},
+        {"--version", "`tether --version` prints it"},
         {"-steps 4", "did you mean --steps?"},
         {"-prompt x", "did you mean --prompt?"},
         {"-seed 7", "did you mean --seed?"},

@@ -150,7 +150,7 @@ static void tails(void)
 static void downloads(void)
 {
     static const char *const ending[] = {".aria2", ".part", ".incomplete",
-                                         ".crdownload", ".partial"};
+                                         ".crdownload", ".partial", ".st"};
     char name[64];
     slurp(TT_MODEL_T5);
     char path[1024];

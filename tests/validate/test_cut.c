@@ -45,7 +45,8 @@ static const tt_tensor *converted_weight(tt_ctx *c, const tt_tensor *w)
     tt_real *x = tt_scratch(c, n);
     if (!t || !x) return w;
     tt_widen_at(x, w, 0, n);
-    *t = tt_tensor_make(converted(c, x, n, of_weights), TT_F32, w->rank, w->dim);
+    *t = tt_tensor_make(converted(c, x, n, of_weights), TT_F32, w->rank,
+                        w->dim);
     t->native = true;
     return t;
 }

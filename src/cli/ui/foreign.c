@@ -51,7 +51,7 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" t5xxl t5 t5-path t5-model t5-file t5-checkpoint umt5 umt5-path "
      "text-encoder-path text-encoder-model text-encoder-dir llm ",
      "text-encoder", NULL},
-    {" clip clip-l clip-g clip-path clip-vision clip-model "
+    {" clip clip-l clip-g clip-path clip-vision clip-vision-h clip-model "
      "clip-skip image-encoder ", NULL,
      "not needed: the text encoder is umT5 alone (--text-encoder FILE)"},
     {" vae-path vae-model vae-file vae-checkpoint vae-dir ", "vae", NULL},
@@ -64,7 +64,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" config config-path config-file config-name yaml ", NULL,
      "sizes are read from the config.json of the weights, and settings are "
      "options"},
-    {" task mode model-type pipeline ", NULL,
+    {" version ", NULL, "`tether --version` prints it"},
+    {" task mode model-type pipeline causal ", NULL,
      "not needed: Wan2.1's text-to-video transformer is what runs; --image "
      "FILE gives the first frame"},
     {" i2v img2vid image-to-video ", "image", NULL},
@@ -89,7 +90,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "sample-neg-prompt uncond-prompt neg ", NULL, DISTILLED},
     {" cfg cfg-scale guidance guidance-scale sample-guide-scale guide-scale "
      "guidance-scale-2 true-cfg-scale cfg-weight text-guidance-scale "
-     "img-cfg-scale guidance-rescale embedded-guidance-scale cfg-rescale "
+     "img-cfg-scale embedded-cfg-scale guidance-rescale cfg-rescale "
+     "embedded-guidance-scale classifier-free-guidance "
      "distilled-guidance slg-scale slg skip-layers apg do-cfg ", NULL,
      DISTILLED},
     {" use-prompt-extend prompt-extend-method prompt-extend-model "
@@ -141,7 +143,7 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" cache-backend cache-policy kv-cache policy cache-mode kv-policy "
      "cache-type ", "cache", NULL},
     {" local-attn-size kv-cache-size cache-size window window-size kv-window "
-     "attention-window attn-window ", "budget", NULL},
+     "attention-window attn-window max-attention-size ", "budget", NULL},
     {" sink-size sinks num-sink num-sinks sink-frames sink-tokens ", "sink",
      NULL},
     {" recent-size recent-frames num-recent ", "recent", NULL},
@@ -152,10 +154,13 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "offload-folder vae-tiling vae-slicing enable-vae-tiling vae-tile-size "
      "vae-tile-overlap tile-size tiled vae-on-cpu clip-on-cpu t5-cpu "
      "control-net-cpu save-memory gradient-checkpointing ctx-size mlock mmap "
-     "no-mmap free-memory teacache easycache cache-threshold ", NULL, SPARES},
+     "no-mmap free-memory teacache easycache cache-threshold highvram "
+     "normalvram novram sequential-cpu-offload sequential-offload "
+     "group-offload vram-limit max-vram ", NULL, SPARES},
     {" attention attn attn-mode attn-impl attention-backend flash-attn fa "
      "flash-attention diffusion-fa use-flash-attn use-flash-attention sdpa "
-     "xformers sage-attention diffusion-conv-direct vae-conv-direct compile "
+     "xformers xformers-memory-efficient-attention sage sage-attn sageattn "
+     "sage-attention diffusion-conv-direct vae-conv-direct compile "
      "torch-compile cudnn-benchmark use-compile tf32 allow-tf32 ", NULL,
      ONE_WAY},
     {" device devices gpu gpus gpu-id gpu-ids use-gpu use-cuda cuda "
@@ -227,6 +232,18 @@ static bool has_word(const char *list, const char *name)
     return false;
 }
 
+/* "enable-x" is x, where nothing is called so. */
+static const char *without_verb(const char *name)
+{
+    static const char *const verbs[] = {"enable-", "use-", "with-", "do-",
+                                        "disable-"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const size_t n = strlen(verbs[i]);
+        if (!strncmp(name, verbs[i], n)) return name + n;
+    }
+    return NULL;
+}
+
 bool foreign_find(foreign_answer *out, const char *name,
                   bool (*has)(const void *user, const char *name),
                   const void *user)
@@ -237,7 +254,8 @@ bool foreign_find(foreign_answer *out, const char *name,
         *out = (foreign_answer){rows[i].use, rows[i].words};
         return true;
     }
-    return false;
+    name = without_verb(name);
+    return name && foreign_find(out, name, has, user);
 }
 
 const char *foreign_letter(char letter)

@@ -108,7 +108,8 @@ static void check_noise(test_case *c, const char *name, const float *got,
                         int64_t n)
 {
     const tt_entry *e = case_expected(c, name);
-    if (!expect(e && tt_tensor_count(&e->t) == n, "%s %s", c->dir, name)) return;
+    if (!expect(e && tt_tensor_count(&e->t) == n, "%s %s", c->dir, name))
+        return;
     float *want = floats((size_t)n);
     int64_t differ = 0, far = 0;
     tt_gather(want, &e->t);
@@ -164,7 +165,8 @@ static void tables(test_case *c, double shift)
         double steps[STEPS_MAX + 1] = {0};
         float t[STEPS_MAX];
         schedule s = {.steps = 0};
-        for (int i = 0; i < n; i++) steps[i] = tt_json_real(tt_json_at(list, i));
+        for (int i = 0; i < n; i++)
+            steps[i] = tt_json_real(tt_json_at(list, i));
         schedule_make(&s, shift, steps, true);
         for (int i = 0; i < n; i++) t[i] = (float)s.t[i];
         snprintf(name, sizeof name, "warped_shift%g_list%d", shift, (int)l);
@@ -195,7 +197,8 @@ static void test_scheduler(void)
     for (int r = 0; r < rows && r < 64; r++) {
         const float sigma = schedule_sigma(&s, t[r]);
         while (index[r] < TABLE - 1 && s.sigma[index[r]] != sigma) index[r]++;
-        add_noise(mixed + r * each, x + r * each, noise + r * each, sigma, each);
+        add_noise(mixed + r * each, x + r * each, noise + r * each, sigma,
+                  each);
         flow_to_clean(clean + r * each, noise + r * each, x + r * each, sigma,
                       each);
     }

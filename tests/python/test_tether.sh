@@ -5,7 +5,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# The shared library is one of those in BUILD; `make staged` builds it.
+# The shared library is that of BUILD's program; `make staged` builds it.
 build=$1
 python=${PYTHON:-python3}
 skip() {
@@ -15,7 +15,8 @@ skip() {
 }
 command -v "$python" > /dev/null 2>&1 || skip "$python is not installed"
 "$python" -c 'import numpy' 2> /dev/null || skip "$python has no numpy"
-set -- "$build"/libtether.so.*
+set -- "$build/libtether.so.$("$build"/tether --version \
+    | sed -n '1s/^tether \([^ ]*\) .*/\1/p')"
 [ -f "$1" ] || skip "no libtether.so in $build: make staged builds it"
 case $(cat "$build"/staged/compiler 2> /dev/null) in
 *-fsanitize=*) skip "a sanitizer must be loaded before python" ;;

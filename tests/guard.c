@@ -137,10 +137,9 @@ static const tt_device device;
 /* ---- operators ----------------------------------------------------------- */
 
 /* The values an operator is given; weights W come from files or are values,
- * frames F and pieces are lists of the host. */
+ * frames F are a list of the host. */
 #define GUARD_linear(P, W, F) P(y) P(x) P(b) W(w)
-#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(laid) \
-                                 PIECES(piece, pieces)
+#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(laid)
 #define GUARD_conv(P, W, F) P(y) P(b) W(w) F(frame, kt)
 #define GUARD_layer_norm(P, W, F) P(y) P(x) P(w) P(b)
 #define GUARD_rms_norm(P, W, F) P(y) P(x) P(w)
@@ -173,13 +172,6 @@ static const tt_device device;
     }                                                                          \
     own.of = list;
 
-#define PIECES(of, n)                                                          \
-    for (int64_t i = 0; i < own.n && i < TT_MAX_PIECES; i++) {                 \
-        check(ctx, own.of[i].v, true, what, #of);                              \
-        parts[i] = (tt_value_piece){own.of[i].first, real(own.of[i].v)};       \
-    }                                                                          \
-    own.of = parts;
-
 /* Behind the guard: operators of the host, whose scratch is the host's. */
 #define BEHIND(op, OP)                                                         \
     static void guard_##op(tt_ctx *ctx, const tt_##op##_args *a)               \
@@ -187,10 +179,9 @@ static const tt_device device;
         static const char what[] = #op;                                        \
         const tt_ops *outer = ctx->ops;                                        \
         const tt_real *list[FRAMES];                                           \
-        tt_value_piece parts[TT_MAX_PIECES];                                   \
         tt_##op##_args own = *a;                                               \
         tt_tensor weight;                                                      \
-        (void)list, (void)weight, (void)parts;                                 \
+        (void)list, (void)weight;                                              \
         GUARD_##op(VALUES, WEIGHT, LIST)                                       \
         if (ctx->status) return;                                               \
         ctx->ops = outer->self;                                                \
@@ -220,17 +211,13 @@ VERB(pick, VALUES(to) VALUES(from) VALUES(list))
 VERB(apart, VALUES(far) VALUES(mean) VALUES(x))
 VERB(rates, VALUES(rate) VALUES(far))
 VERB(follow, VALUES(x) VALUES(mean) VALUES(rate))
-VERB(trust, VALUES(mean) VALUES(sd) VALUES(m))
-VERB(gain, VALUES(gain) VALUES(sd) VALUES(m2))
-VERB(judge, VALUES(list) VALUES(score) VALUES(q) VALUES(m) VALUES(time))
 
 static const tt_device device = {
     .name = "guard", .alloc = guard_alloc, .free = guard_free,
     .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
     .total = guard_total, .most = guard_most, .choose = guard_choose,
     .locate = guard_locate, .pick = guard_pick, .apart = guard_apart,
-    .rates = guard_rates, .follow = guard_follow, .trust = guard_trust,
-    .gain = guard_gain, .judge = guard_judge,
+    .rates = guard_rates, .follow = guard_follow,
 };
 
 /* ---- install ------------------------------------------------------------- */

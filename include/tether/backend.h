@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 14
+#define TT_OPS_VERSION 15
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -88,10 +88,10 @@ struct tt_ops {
     const char *(*library)(tt_ctx *ctx, char *text, size_t size);
     /* Values that N keys and values of a head of width D take as attention
      * lays them out, no fewer than those of fewer keys, and never 0: of the
-     * first `good` keys nobody keeps anything else. Whoever has it takes values
-     * in pieces, too. NULL: neither. So in tables that hand arguments to
-     * several others; and who copies a table and replaces its `attention` sets
-     * it to NULL, unless that reads `laid`, `good` and `piece` itself. */
+     * first `good` keys nobody keeps anything else. NULL: it does not lay out.
+     * So in tables that hand arguments to several others; and who copies a
+     * table and replaces its `attention` sets it to NULL, unless that reads
+     * `laid` and `good` itself. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
     /* The `lanes` of which products take weights that are turned already
      * (tt_tensor.turned); 0: of none. NULL: never of any. */

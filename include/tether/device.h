@@ -21,8 +21,7 @@
  *     tt_index *i = tt_indices(ctx, a, n); numbers of rows, in the same way
  *
  * Whoever gets waits for the device: statistics are got together. Or the device
- * chooses by them itself (tt_choose, tt_judge), and the host sees later what it
- * chose.
+ * chooses by them itself (tt_choose), and the host sees later what it chose.
  * Copies live in ctx->scratch. Every verb does nothing, or gives NULL, while
  * ctx->status is set, and is ordered with the operators around it. */
 #ifndef TETHER_DEVICE_H
@@ -109,38 +108,6 @@ typedef struct tt_follow_args {
     int64_t n, c;
 } tt_follow_args;
 
-/* Statistics of F frames of L tokens together, in double, from those of each:
- * rows of m, `step` apart, mean [c] and sum of squared deviations [c].
- * Order  mean = (sum of the means) / F; sd = root of (sum of
- *        m2 + L d d, d = its mean - mean) / (F L), at least 1e-6; every product
- *        and sum rounded, frames ascending. */
-typedef struct tt_trust_args {
-    tt_wide *mean, *sd;      /* [c]                                           */
-    const tt_wide *m;        /* [F, step]                                     */
-    int64_t F, L, c, step;
-} tt_trust_args;
-
-/* gain[i] = sd[i] / the deviation that m2[i], of n tokens, says, at least 1e-6:
- * root of m2 / n. */
-typedef struct tt_gain_args {
-    tt_wide *gain;           /* [c]                                           */
-    const tt_wide *sd, *m2;  /* [c]                                           */
-    int64_t n, c;
-} tt_gain_args;
-
-/* A round of GRAB (cache/grab.h) among the rows `first` to n - 1, mean keys of
- * frames `time`, for one place less: all rows but the one of the lowest score,
- * of equal ones the last. */
-typedef struct tt_judge_args {
-    tt_index *list;          /* [n - 1]                                       */
-    tt_wide *score;          /* [n - first]                                   */
-    const tt_wide *q;        /* [c] mean query                                */
-    const tt_wide *m;        /* [n, step], of which c count                   */
-    const tt_index *time;    /* [n]                                           */
-    int64_t first, n, c, step;
-    double norm, temperature, alpha;
-} tt_judge_args;
-
 /* What a device does; `to` and `from` may be anywhere inside its blocks. */
 typedef struct tt_device {
     const char *name;
@@ -164,9 +131,6 @@ typedef struct tt_device {
     void (*apart)(tt_ctx *ctx, const tt_apart_args *a);
     void (*rates)(tt_ctx *ctx, const tt_rates_args *a);
     void (*follow)(tt_ctx *ctx, const tt_follow_args *a);
-    void (*trust)(tt_ctx *ctx, const tt_trust_args *a);
-    void (*gain)(tt_ctx *ctx, const tt_gain_args *a);
-    void (*judge)(tt_ctx *ctx, const tt_judge_args *a);
     /* See tt_narrow; NULL: the host does it. */
     void (*narrow)(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
     /* Bytes of it that nobody has taken; NULL: it cannot say. */
@@ -219,9 +183,6 @@ void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
 void tt_apart(tt_ctx *ctx, const tt_apart_args *a);
 void tt_rates(tt_ctx *ctx, const tt_rates_args *a);
 void tt_follow(tt_ctx *ctx, const tt_follow_args *a);
-void tt_trust(tt_ctx *ctx, const tt_trust_args *a);
-void tt_gain(tt_ctx *ctx, const tt_gain_args *a);
-void tt_judge(tt_ctx *ctx, const tt_judge_args *a);
 
 TT_API_END
 

@@ -55,12 +55,6 @@ typedef struct tt_linear_args {
 void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                const tt_tensor *w, const tt_real *b);
 
-/* Values of a part of the keys: those from number `first` on. */
-typedef struct tt_value_piece {
-    int64_t first;
-    const tt_real *v;        /* [keys, H, D]                                  */
-} tt_value_piece;
-
 /* o = softmax(q k^T scale + bias) v, per head. Token rows may be wider than
  * heads*head_dim (a fused qkv matrix): the strides count elements between
  * tokens.
@@ -86,11 +80,6 @@ typedef struct tt_attention_args {
     int64_t good;            /* a multiple of TT_KEY_BLOCK, or N: leading keys
                                 whose part of `laid` is there from a call of
                                 the same N, H and D. Without `laid` 0         */
-    /* Values that are not in one array, only where there is tt_ops.laid; v is
-     * NULL then. The first piece begins with key `good`, every other one with
-     * a multiple of TT_KEY_BLOCK, in ascending order. */
-    const tt_value_piece *piece; /* [pieces], strides as of v                 */
-    int64_t pieces;
     int64_t same;            /* 0, or: the keys from this number on are equal,
                                 and so are their values (what is behind the
                                 text of a prompt). Bits are those without: a

@@ -154,16 +154,10 @@ typedef struct tt_layer {
                               runs, without this chunk                        */
     bool first;            /* this pass is the first of its chunk             */
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
-    const tt_real *own_k, *own_v; /* [frames*L, H, D]: what the last live slots
+    const tt_real *own_k;  /* [frames*L, H, D]: keys that the last live slots
                               should hold, while something else waits there. A
-                              `write` sets them, each or both, and then calls
-                              tt_layer_put, which stores the rest. Behind the
-                              pass nobody remembers them: in a context pass, or
-                              the last one, `write` leaves them NULL, or
-                              `commit` sets them to NULL and calls tt_layer_put
-                              again (else TT_EINVAL).
-                              Right everywhere; but without tt_ops.laid own_v
-                              makes all values of the window be copied        */
+                              `write` sets it and calls tt_layer_put, which
+                              stores the values. NULL behind the last pass    */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -220,9 +214,6 @@ typedef struct tt_segment {
 #define TT_T_PER_TOKEN INT64_MIN
 #define TT_T_NONE (INT64_MIN + 1)
 #define TT_MAX_SEGMENTS 8
-/* Where the chunk begins a segment may be in two; of N such runs at most N
- * pieces stay where they are, and N - 1 are copied between them. */
-#define TT_MAX_PIECES (4 * TT_MAX_SEGMENTS)
 typedef struct tt_plan {
     int nsegments;
     tt_segment segment[TT_MAX_SEGMENTS];
@@ -362,8 +353,8 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
  * they are; then len grows by n. The new slots still hold old data.
  * Needs keep + n <= cap. True when something was dropped. */
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
-/* Store the chunk's k, v in the last live slots, k unless own_k is set and v
- * unless own_v is, with metadata src_frame = tpos = start + i/L and
+/* Store the chunk's k, v in the last live slots, k unless own_k is set, with
+ * metadata src_frame = tpos = start + i/L and
  * sidx = i mod L; these wait while a choice is unseen. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 /* Could a run have left the policy's state that is in this layer? Asks the
@@ -473,10 +464,8 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
  * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
- * v points to values where they lie together, in the cache or where the pass
- * has them. Else they are gathered too, or, where there is tt_ops.laid, left in
- * pieces of whole blocks, of which what lies between is gathered; v is NULL
- * then. Of the first `good` tokens there is nothing but what `laid` has;
+ * v points to values in the cache, or of several segments is gathered too. Of
+ * the first `good` tokens there is nothing but what `laid` has;
  * attention is given all of this, over all of the window, before tt_cache_done.
  * With a failure recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array)
@@ -486,12 +475,10 @@ typedef struct tt_kv_view {
     int64_t n;
     tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
     int64_t good;
-    int64_t pieces;        /* not 0: values are in so many, at least two      */
-    tt_value_piece piece[TT_MAX_PIECES];
 } tt_kv_view;
 /* What attention is given of a view w, by the table that ctx->ops was:
  *     .k = w.k, .v = w.v, .N = w.n, .H = H, .D = D, .kv_stride = H * D,
- *     .laid = w.laid, .good = w.good, .piece = w.piece, .pieces = w.pieces */
+ *     .laid = w.laid, .good = w.good */
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);
 void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p);

@@ -365,7 +365,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
     y->first = p->start + p->frames > y->seen;
-    y->own_k = y->own_v = NULL;
+    y->own_k = NULL;
     c->untouched = false;
     if (y->first) begin_chunk(ctx, y, p, x);
     store_chunk(ctx, y, p, x);
@@ -384,11 +384,11 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
         c->cls->done(ctx, y, p);
         stop_policy(ctx, w);
     }
-    if ((p->context || p->last) && (y->own_k || y->own_v) && !ctx->status)
+    if ((p->context || p->last) && y->own_k && !ctx->status)
         tt_fail(ctx, TT_EINVAL, "cache %s: the last pass of a chunk leaves it "
-                "outside its slots: `write` keeps own_k and own_v NULL there, "
-                "or `commit` stores what they say", c->cls->name);
-    y->own_k = y->own_v = NULL;
+                "outside its slots: `write` keeps own_k NULL there, "
+                "or `commit` stores what it says", c->cls->name);
+    y->own_k = NULL;
 }
 
 /* ---- events -------------------------------------------------------------- */

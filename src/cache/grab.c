@@ -15,11 +15,48 @@
  * Next    tame.c */
 #include "cache/grab.h"
 
-#include "core/relevance.h"
+#include "tether/mathfn.h"
 #include "tether/team.h"
 
 #include <math.h>
 #include <string.h>
+
+/* In place: x[i] = exp(x[i] - max) / sum. */
+static void relevance_softmax(double *x, int64_t n)
+{
+    double top = x[0], sum = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (x[i] > top) top = x[i];
+    for (int64_t i = 0; i < n; i++) sum += x[i] = tt_exp(x[i] - top);
+    for (int64_t i = 0; i < n; i++) x[i] /= sum;
+}
+
+/* Eq. 7, the temporal scale: half the span of the candidates, at least 1. */
+static double relevance_scale(const int64_t *index, int64_t n)
+{
+    int64_t lo = index[0], hi = index[0];
+    for (int64_t i = 1; i < n; i++) {
+        if (index[i] < lo) lo = index[i];
+        if (index[i] > hi) hi = index[i];
+    }
+    const double half = 0.5 * (double)(hi - lo + 1);
+    return half > 1 ? half : 1;
+}
+
+/* Eqs. 8 and 9, diversity of candidate c: 1 less its redundancy, which is the
+ * heaviest neighbour, by importance times closeness in time. */
+static double relevance_div(const int64_t *index, const double *mass,
+                            int64_t n, int64_t c, double sigma)
+{
+    double most = 0;
+    for (int64_t o = 0; o < n; o++) {
+        if (o == c) continue;
+        const double gap = fabs((double)(index[c] - index[o]));
+        const double sim = tt_exp(-gap / sigma) * mass[o];
+        if (sim > most) most = sim;
+    }
+    return 1 - most > 0 ? 1 - most : 0;
+}
 
 void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
                 int64_t H, int64_t D)
@@ -60,17 +97,6 @@ static const double *all_means(tt_ctx *ctx, const grab_round *r,
                              (size_t)r->D * sizeof *held);
 }
 
-/* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
-double grab_norm(int64_t heads, int64_t D)
-{
-    return (double)heads * sqrt((double)D);
-}
-
-double grab_temperature(double temperature)
-{
-    return temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
-}
-
 /* Eq. 6. */
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature)
@@ -79,8 +105,9 @@ void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
     if (!ctx->status && r->P == 0) return;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const double *q = all_means(ctx, r, qbar);
-    const double norm = grab_norm(r->heads, r->D);
-    const double t = grab_temperature(temperature);
+    /* summed over all heads at once: sum_h <qbar_h, kbar_h> is one product */
+    const double norm = (double)r->heads * sqrt((double)r->D);
+    const double t = temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
     for (int64_t c = 0; q && c < r->P; c++) {
         const double *k = q + (1 + c) * width;
         double dot = 0;

@@ -39,10 +39,6 @@ void grab_pool(grab_round *r, const double *kbar, int64_t index);
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature);
 
-/* What a product of means is divided by: first by the norm, then by this. */
-double grab_norm(int64_t heads, int64_t D);
-double grab_temperature(double temperature);
-
 /* div[c] = max(0, 1 - max over c' != c of mass(c') exp(-|g_c - g_c'| / sig)),
  * sig = max(1, (max g - min g + 1) / 2) (eqs. 7-9). */
 void grab_diversity(tt_ctx *ctx, grab_round *r);

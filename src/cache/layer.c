@@ -43,7 +43,7 @@ void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     const int64_t c = y->geo->H * y->geo->D;
     TT_ASSERT(slot >= 0);
     if (!y->own_k) tt_copy(ctx, y->k + slot * c, x->k, n * c);
-    if (!y->own_v) tt_copy(ctx, y->v + slot * c, x->v, n * c);
+    tt_copy(ctx, y->v + slot * c, x->v, n * c);
     for (int64_t i = 0; i < n && !y->unseen.live; i++) {
         const int64_t frame = p->start + i / y->geo->L;
         y->src_frame[slot + i] = (int32_t)frame;

@@ -256,78 +256,24 @@ static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     return k;
 }
 
-/* Values of a plan, on their way into a view. */
-typedef struct values {
-    tt_kv_view *view;
-    int64_t width, n;            /* of a row; rows of the plan                */
-    bool apart;                  /* in pieces, or in one array                */
-    tt_real *to;                 /* where the next row that is copied goes    */
-    bool copying;                /* the last piece is made of such rows       */
-} values;
-
-/* Rows from token `at` on begin at `from`. */
-static void add_piece(values *v, int64_t at, const tt_real *from)
+/* Values of a plan from row r->good on: in place, or one segment behind the
+ * other. */
+static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
+                                    const reading *r)
 {
-    TT_ASSERT(v->view->pieces < TT_MAX_PIECES);
-    v->view->piece[v->view->pieces++] = (tt_value_piece){at, from};
-}
-
-static void copy_values(tt_ctx *ctx, values *v, int64_t at, const tt_real *from,
-                        int64_t n)
-{
-    if (n <= 0) return;
-    if (!v->copying) add_piece(v, at, v->to);
-    v->copying = true;
-    tt_copy(ctx, v->to, from, n * v->width);
-    v->to += n * v->width;
-}
-
-/* n rows that lie together: their whole blocks stay where they are. */
-static void add_values(tt_ctx *ctx, values *v, int64_t at, const tt_real *from,
-                       int64_t n)
-{
-    const int64_t B = TT_KEY_BLOCK, end = at + n;
-    const int64_t lo = (at + B - 1) / B * B;
-    const int64_t hi = end == v->n ? end : end / B * B;
-    if (!v->apart || lo >= hi) {
-        copy_values(ctx, v, at, from, n);
-        return;
+    const int64_t width = y->geo->H * y->geo->D;
+    const tt_segment *s = r->plan->segment;
+    if (r->plan->nsegments == 1) return y->v + (s->slot + r->good) * width;
+    tt_real *v = tt_values(ctx, (r->n - r->good) * width), *to = v;
+    int64_t skip = r->good;
+    for (int i = 0; i < r->plan->nsegments; i++, s++) {
+        const int64_t from = skip < s->ntokens ? skip : s->ntokens;
+        const int64_t n = (s->ntokens - from) * width;
+        tt_copy(ctx, to, y->v + (s->slot + from) * width, n);
+        if (v) to += n;
+        skip -= from;
     }
-    copy_values(ctx, v, at, from, lo - at);
-    add_piece(v, lo, from + (lo - at) * v->width);
-    v->copying = false;
-    copy_values(ctx, v, hi, from + (hi - at) * v->width, end - hi);
-}
-
-/* Values of a plan: in place, in pieces, or one segment behind the other. */
-static void gather_values(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                          const reading *r, tt_kv_view *out)
-{
-    const tt_plan *plan = r->plan;
-    const int64_t n = r->n - r->good;
-    const int64_t ends = plan->nsegments * (y->own_v ? 2 : 1) - 1;
-    values v = { .view = out, .width = y->geo->H * y->geo->D, .n = r->n,
-                 .apart = !ends || ctx->ops->laid };
-    /* a block in which rows end that lie together is copied */
-    if (ends)
-        v.to = tt_values(ctx, v.width * (v.apart && ends * TT_KEY_BLOCK < n
-                                         ? ends * TT_KEY_BLOCK : n));
-    int64_t at = 0;
-    for (int i = 0; i < plan->nsegments && !ctx->status; i++) {
-        const tt_segment *s = &plan->segment[i];
-        const source from = source_of(y, p, s, y->v, y->own_v);
-        rows left = {r->good > at ? r->good - at : 0, s->ntokens};
-        while (left.lo < left.hi) {
-            const rows now = together(left, &from);
-            add_values(ctx, &v, at + now.lo, row_at(&from, now.lo, v.width),
-                       now.hi - now.lo);
-            left.lo = now.hi;
-        }
-        at += s->ntokens;
-    }
-    if (out->pieces != 1) return;
-    out->v = out->piece[0].v;
-    out->pieces = 0;
+    return v;
 }
 
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
@@ -340,8 +286,8 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     tt_cache_class(c)->plan(ctx, y, p, &plan);
     if (ctx->status) return;
     const reading r = look_up(ctx, c, y, p, &plan);
-    tt_kv_view view = { .k = rotate_keys(ctx, c, y, p, &r), .n = r.n };
-    gather_values(ctx, y, p, &r, &view);
+    tt_kv_view view = { .k = rotate_keys(ctx, c, y, p, &r),
+                        .v = gather_values(ctx, y, &r), .n = r.n };
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
     if (ctx->status) return;
     *out = view;

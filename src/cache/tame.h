@@ -9,7 +9,7 @@
 /* Mean and population standard deviation of every channel over tokens, the
  * latter at least 1e-6 (eq. 12). */
 typedef struct tame_stats {
-    tt_wide *mean, *sd;          /* [c], in ctx->scratch                      */
+    double *mean, *sd;           /* [c], in ctx->scratch                      */
 } tame_stats;
 
 /* What is remembered of the frame x [L, c], where its values are: mean and sum
@@ -22,7 +22,7 @@ void tame_learn(tt_ctx *ctx, tt_wide *out, const tt_real *x, int64_t L,
 /* Statistics of the trusted pool (eq. 11): F >= 1 frames of L tokens, from
  * their moments, rows of m `step` apart, without reading them again:
  *   mean = sum_f mean_f / F,   m2 = sum_f (m2_f + L (mean_f - mean)^2). */
-void tame_trusted(tt_ctx *ctx, tame_stats *out, const tt_wide *m, int64_t F,
+void tame_trusted(tt_ctx *ctx, tame_stats *out, const double *m, int64_t F,
                   int64_t L, int64_t c, int64_t step);
 
 /* Stat(x), x [n, c], n >= 1 (eq. 12): the two above. */
@@ -35,6 +35,6 @@ void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
  *          trusted = NULL.
  * Source  tame.py.   Vectors  ref_data/dit/tame_unit */
 bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-               const tt_wide *own, const tame_stats *trusted, double tau);
+               const double *own, const tame_stats *trusted, double tau);
 
 #endif

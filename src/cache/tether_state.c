@@ -5,12 +5,10 @@
  * Holds   every evicted frame may yet be admitted, and only the clean pass can
  *         tell. But keys and values of a noisy chunk are read by one layer in
  *         one pass and never again. So the pending frames have the slots of the
- *         chunk until then, and the chunk is read where the pass has it; where
- *         a backend wants all values in one array, theirs make room while a
- *         layer attends. The buffer for that, and for the first pass, which
- *         brings keys and then values there, has the values of one chunk of one
- *         layer. The moments are 1.4 % of a chunk at 1.3B and 832x480; without
- *         them a round would read S + M frames again. */
+ *         chunk until then: keys of the chunk are read where the pass has them,
+ *         its values take the slots while a layer attends. The buffer for that,
+ *         and for the first pass, which brings keys and then values there, has
+ *         the values of one chunk of one layer. */
 #include "cache/tether_state.h"
 #include "tether/device.h"
 
@@ -41,16 +39,6 @@ int64_t *tether_pend_src(const tt_layer *y)
     return tether_members(y) + y->opt->M;
 }
 
-int64_t *tether_known(const tt_layer *y)
-{
-    return tether_pend_src(y) + y->geo->chunk;
-}
-
-tt_wide *tether_moments(const tt_layer *y, int64_t slot)
-{
-    return (tt_wide *)y->of_heads + slot * 4 * tether_width(y);
-}
-
 /* Where a pending frame begins in k and v. */
 static int64_t pending_at(const tt_layer *y, int64_t frame)
 {
@@ -70,21 +58,11 @@ tt_real *tether_pend_v(const tt_layer *y, int64_t frame)
 
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
 {
-    const int64_t rows[] = { o->S + o->M, 4, geo->H, geo->D };
-    int64_t bytes, index;
-    if (!tt_checked_size(&bytes, rows, 4, sizeof(double))
-        || !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
-                           sizeof(int64_t))
-        || !tt_checked_add(&bytes, bytes, index) || bytes > PTRDIFF_MAX / 2)
+    int64_t bytes;
+    if (!tt_checked_mul(&bytes, o->M + geo->chunk, sizeof(int64_t))
+        || bytes > PTRDIFF_MAX / 2)
         return SIZE_MAX / 4;
     return sizeof(tether_state) + (size_t)bytes;
-}
-
-tt_state_heads tether_state_heads(const tt_policy_options *o,
-                                  const tt_geometry *geo)
-{
-    return (tt_state_heads){(o->S + o->M) * 4,
-                            (size_t)geo->D * sizeof(double)};
 }
 
 size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
@@ -162,8 +140,6 @@ bool tether_valid(const tt_layer *y)
     for (int64_t i = 0; i < y->geo->chunk; i++)
         ok = ok && tether_pend_src(y)[i] >= TT_SRC_NONE
              && tether_pend_src(y)[i] < frames;
-    for (int64_t i = 0; i < y->opt->S + M; i++)
-        ok = ok && tether_known(y)[i] >= 0 && tether_known(y)[i] <= 1;
     return ok;
 }
 

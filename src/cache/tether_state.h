@@ -11,10 +11,7 @@
 
 /* Behind it follow
  *   int64_t members[M]            global frame of every memory slot, or -1
- *   int64_t pend_src[chunk]       src_frame of every pending frame
- *   int64_t known[S+M]            see tether_known
- *   double  moments[S+M, 4, H*D]  k mean, k m2, v mean, v m2 of a slot, where
- *                                 values are */
+ *   int64_t pend_src[chunk]       src_frame of every pending frame */
 typedef struct tether_state {
     int64_t filled;              /* the warm-up is over                       */
     int64_t occupancy;           /* memory slots in use                       */
@@ -31,9 +28,6 @@ int64_t tether_frame(const tt_layer *y);
 tether_state *tether_of(const tt_layer *y);
 int64_t *tether_members(const tt_layer *y);
 int64_t *tether_pend_src(const tt_layer *y);
-/* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
-int64_t *tether_known(const tt_layer *y);
-tt_wide *tether_moments(const tt_layer *y, int64_t slot);
 /* Keys and values of a pending frame: in the slots of the chunk, but for values
  * between tether_set_aside and tether_put_back, which have those slots free. */
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
@@ -46,8 +40,6 @@ void tether_turn(tt_ctx *ctx, tt_layer *y, int64_t slot);
 
 /* The class's functions of these names (policy.h). */
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);
-tt_state_heads tether_state_heads(const tt_policy_options *o,
-                                  const tt_geometry *geo);
 size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo);
 void tether_reset(tt_ctx *ctx, tt_layer *y);
 bool tether_valid(const tt_layer *y);

@@ -11,7 +11,6 @@
 #endif
 
 #include "core/parallel.h"
-#include "core/relevance.h"
 
 #define PIECE 65536         /* values that a thread copies at a time          */
 #define LINE 64
@@ -392,68 +391,6 @@ static void host_follow(tt_ctx *ctx, const tt_follow_args *a)
     }
 }
 
-#define SD_MIN 1e-6          /* tame.py: lower bound of a deviation           */
-
-static double deviation(double m2, int64_t n)
-{
-    const double sd = sqrt(m2 / (double)n);
-    return sd < SD_MIN ? SD_MIN : sd;
-}
-
-/* Frame by frame: sums of different channels do not wait for each other. */
-static void host_trust(tt_ctx *ctx, const tt_trust_args *a)
-{
-    (void)ctx;
-    double *restrict mean = a->mean, *restrict m2 = a->sd;
-    for (int64_t i = 0; i < a->c; i++) mean[i] = m2[i] = 0;
-    for (int64_t f = 0; f < a->F; f++)
-        for (int64_t i = 0; i < a->c; i++) mean[i] += a->m[f * a->step + i];
-    for (int64_t i = 0; i < a->c; i++) mean[i] /= (double)a->F;
-    for (int64_t f = 0; f < a->F; f++) {
-        const double *m = a->m + f * a->step;
-        for (int64_t i = 0; i < a->c; i++) {
-            const double d = m[i] - mean[i];
-            m2[i] += m[a->c + i] + (double)a->L * d * d;
-        }
-    }
-    for (int64_t i = 0; i < a->c; i++) m2[i] = deviation(m2[i], a->F * a->L);
-}
-
-static void host_gain(tt_ctx *ctx, const tt_gain_args *a)
-{
-    (void)ctx;
-    for (int64_t i = 0; i < a->c; i++)
-        a->gain[i] = a->sd[i] / deviation(a->m2[i], a->n);
-}
-
-static void host_judge(tt_ctx *ctx, const tt_judge_args *a)
-{
-    const int64_t P = a->n - a->first;
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    double *mass = tt_alloc(ctx, &ctx->scratch, P, sizeof *mass, "rivals");
-    int64_t *time = tt_alloc(ctx, &ctx->scratch, P, sizeof *time, "rivals");
-    int64_t last = 0;
-    if (ctx->status) return;
-    for (int64_t c = 0; c < P; c++) {
-        const double *k = a->m + (a->first + c) * a->step;
-        double dot = 0;
-        for (int64_t i = 0; i < a->c; i++) dot += a->q[i] * k[i];
-        mass[c] = dot / a->norm / a->temperature;
-        time[c] = a->time[a->first + c];
-    }
-    relevance_softmax(mass, P);
-    const double sigma = relevance_scale(time, P);
-    for (int64_t c = 0; c < P; c++)
-        a->score[c] = mass[c] + a->alpha * relevance_div(time, mass, P, c,
-                                                         sigma);
-    for (int64_t c = 1; c < P; c++)
-        if (!(a->score[c] > a->score[last])) last = c;
-    last += a->first;
-    for (int64_t i = 0; i < a->n - 1; i++)
-        a->list[i] = (tt_index)(i < last ? i : i + 1);
-    tt_arena_reset(&ctx->scratch, mark);
-}
-
 #define VERB(verb)                                                             \
     void tt_##verb(tt_ctx *ctx, const tt_##verb##_args *a)                     \
     {                                                                          \
@@ -468,6 +405,3 @@ VERB(pick)
 VERB(apart)
 VERB(rates)
 VERB(follow)
-VERB(trust)
-VERB(gain)
-VERB(judge)

@@ -47,28 +47,22 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
                    const tt_kv_view *window, int64_t T, const tt_geometry *g)
 {
     const int64_t D = g->D, width = g->H * D;
-    tt_value_piece piece[TT_MAX_PIECES];
     tt_attention_args a = {
         .o = o, .q = q, .k = window->k, .v = window->v, .T = T,
         .N = window->n, .H = g->H, .D = D, .q_stride = width,
         .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D)),
-        .laid = window->laid, .good = window->good,
-        .piece = window->piece, .pieces = window->pieces};
+        .laid = window->laid, .good = window->good};
     const int64_t each = a.laid ? ctx->ops->laid(ctx, a.N, D) : 0;
     if (tt_team_size(ctx) == 1) {
         tt_attention(ctx, &a);
         return;
     }
     a.H = 1;
-    a.piece = piece;
     for (int64_t h = 0; h < g->H && !ctx->status; h++) {
         const tt_range own = tt_team_queries(ctx, g->heads, T, g->first + h);
         a.q = q + own.lo * width + h * D;
         a.k = window->k + h * D;
-        if (window->v) a.v = window->v + h * D;
-        for (int64_t i = 0; i < a.pieces; i++)
-            piece[i] = (tt_value_piece){window->piece[i].first,
-                                        window->piece[i].v + h * D};
+        a.v = window->v + h * D;
         if (a.laid) a.laid = window->laid + h * each;
         a.T = own.hi - own.lo;
         tt_attention(ctx, &a);

@@ -167,23 +167,11 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     if (ctx->status || (a->T == 0 && !a->laid)) return;
     TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
     TT_ASSERT(!a->rel_bias || a->T == a->N);
-    if (a->pieces && !ctx->ops->laid) {
-        tt_fail(ctx, TT_EINVAL, "attention: values in %lld pieces, but backend "
-                "%s takes them in one array (its `laid` is NULL); read the "
-                "cache with the backend that attends", (long long)a->pieces,
-                ctx->ops->name);
-        return;
-    }
     TT_ASSERT(!a->laid || (ctx->ops->laid
                            && ctx->ops->laid(ctx, a->N, a->D) > 0));
     TT_ASSERT(!a->good || (a->laid && a->good <= a->N
                            && (a->good % TT_KEY_BLOCK == 0
                                || a->good == a->N)));
-    TT_ASSERT(!a->pieces || (!a->v && a->piece
-                             && a->piece[0].first == a->good));
-    for (int64_t i = 1; i < a->pieces; i++)
-        TT_ASSERT(a->piece[i].first % TT_KEY_BLOCK == 0
-                  && a->piece[i].first > a->piece[i - 1].first);
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
          a);
 }

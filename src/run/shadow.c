@@ -386,22 +386,6 @@ static void follow(tt_ctx *ctx, const tt_follow_args *a)
     note(ctx, SHADOW_COL_BLEND, a->n, 0, DIMS(a->c));
 }
 
-static void trust(tt_ctx *ctx, const tt_trust_args *a)
-{
-    touch(of(ctx), a->mean, a->c * (int64_t)sizeof *a->mean);
-    touch(of(ctx), a->sd, a->c * (int64_t)sizeof *a->sd);
-}
-
-static void gain(tt_ctx *ctx, const tt_gain_args *a)
-{
-    touch(of(ctx), a->gain, a->c * (int64_t)sizeof *a->gain);
-}
-
-static void judge(tt_ctx *ctx, const tt_judge_args *a)
-{
-    touch(of(ctx), a->list, (a->n - 1) * (int64_t)sizeof *a->list);
-}
-
 /* ---- ranks --------------------------------------------------------------- */
 
 /* Parcels are packed and unpacked, which copies them, and go to all at once;
@@ -475,8 +459,8 @@ shadow *shadow_open(tt_ctx *ctx)
                             .total = total, .most = most,
                             .choose = choose, .locate = locate,
                             .pick = pick, .apart = apart, .rates = rates,
-                            .follow = follow, .trust = trust, .gain = gain,
-                            .judge = judge, .narrow = narrow};
+                            .follow = follow,
+                            .narrow = narrow};
     s->files = s->device;
     s->files.alloc = take_file;
     s->device.files = &s->files;

@@ -89,9 +89,6 @@ static char text[256];
     RUNS(tt_apart, c, NULL)                                                    \
     RUNS(tt_rates, c, NULL)                                                    \
     RUNS(tt_follow, c, NULL)                                                   \
-    RUNS(tt_trust, c, NULL)                                                    \
-    RUNS(tt_gain, c, NULL)                                                     \
-    RUNS(tt_judge, c, NULL)                                                    \
     NONE(tt_room, c, x, 4)                                                     \
     NONE(tt_send, c, x, 4)                                                     \
     RUNS(tt_place, c, &(tt_arena){0}, &(tt_tensor){0})                         \

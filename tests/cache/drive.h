@@ -53,16 +53,10 @@ static inline void take(tt_ctx *ctx, tt_real *to, const tt_real *x, int64_t n)
     if (h) memcpy(to, h, (size_t)n * sizeof *to);
 }
 
-/* The values of a view from token `good` on, in pieces or not. */
+/* The values of a view from token `good` on. */
 static inline void take_values(tt_ctx *ctx, tt_real *to, const tt_kv_view *view)
 {
-    for (int64_t i = 0; i < view->pieces; i++) {
-        const tt_value_piece *p = &view->piece[i];
-        const int64_t end = i + 1 < view->pieces ? p[1].first : view->n;
-        take(ctx, to + (p->first - view->good) * W, p->v,
-             (end - p->first) * W);
-    }
-    if (!view->pieces) take(ctx, to, view->v, (view->n - view->good) * W);
+    take(ctx, to, view->v, (view->n - view->good) * W);
 }
 
 /* Are n values of a device these? */

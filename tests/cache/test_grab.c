@@ -8,7 +8,6 @@
 
 #include "cache/grab.h"
 #include "cache/tame.h"
-#include "tests/cache/judged.h"
 #include "tether/mathfn.h"
 
 enum { P = 7, M = 4, L = 5, H = 3, D = 8, W = H * D, T = 15 };
@@ -123,7 +122,6 @@ int main(void)
     tt_ctx *ctx = test_begin("cache/grab");
     check_identity(ctx);
     check_ties(ctx);
-    check_all_judged(ctx);
     check_edit(ctx, 0);
     check_edit(ctx, 0.35);
     check_edit(ctx, 1);

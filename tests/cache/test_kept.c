@@ -75,8 +75,7 @@ static void attend(tt_ctx *ctx, const tt_kv_view *view, const tt_real *q,
     if (laying) tt_attention(ctx, &(tt_attention_args){
         .o = o, .q = q, .k = view->k, .v = view->v, .T = ASKED, .N = view->n,
         .H = H, .D = D, .q_stride = W, .kv_stride = W, .scale = 1,
-        .laid = view->laid, .good = view->good, .piece = view->piece,
-        .pieces = view->pieces});
+        .laid = view->laid, .good = view->good});
     out->good = view->good;
     out->view.n = view->n;
     if (ctx->status) return;

@@ -160,30 +160,6 @@ static void test_averages(void)
     tt_arena_reset(&ctx->scratch, m);
 }
 
-/* Two frames of 2 tokens, means 1 and 3, sums of squares 4 and 8: 2, and the
- * root of (4 + 2 + 8 + 2) / 4. Of three keys the one of the lowest product is
- * far enough in time from both. */
-static void test_statistics(void)
-{
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_wide *x = tt_wides(ctx, 4), *y = tt_wides(ctx, 3);
-    tt_put_wides(ctx, x, (double[]){1, 4, 3, 8}, 4);
-    tt_trust(ctx, &(tt_trust_args){y, y + 1, x, 2, 2, 1, 2});
-    tt_gain(ctx, &(tt_gain_args){y + 2, y + 1, x + 3, 2, 1});
-    const double *got = tt_get_wides(ctx, y, 3);
-    expect(got && got[0] == 2 && got[1] == 2 && got[2] == 1, "statistics");
-    tt_index *list = tt_indices(ctx, &ctx->scratch, 3);
-    tt_index *time = tt_indices(ctx, &ctx->scratch, 4);
-    tt_put_indices(ctx, time, (int32_t[]){0, 10, 20, 30}, 4);
-    tt_put_wides(ctx, x, (double[]){-9, 5, 1, 4}, 4);
-    tt_put_wides(ctx, y, (double[]){1}, 1);
-    tt_judge(ctx, &(tt_judge_args){list, tt_wides(ctx, 3), y, x, time, 1, 4, 1,
-                                   1, 1, 1, 0});
-    expect(listed(list, (int32_t[]){0, 1, 3}, 3), "who leaves");
-    expect_ok(ctx->status, "statistics");
-    tt_arena_reset(&ctx->scratch, m);
-}
-
 /* Copies of every kind against memmove: few and many values, apart and over
  * each other in both directions, by one thread and by three. */
 static void test_copies(void)
@@ -298,7 +274,6 @@ int main(void)
         test_zero_all();
         test_choice();
         test_averages();
-        test_statistics();
         test_copies();
         test_marks();
     }
@@ -307,7 +282,6 @@ int main(void)
         test_zero_all();
         test_choice();
         test_averages();
-        test_statistics();
         test_copies();
         test_marks();
         test_guard();

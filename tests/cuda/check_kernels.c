@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "ops/room.h"
-#include "tests/cache/judged.h"
 #include "tests/harness.h"
 #include "tether/backend.h"
 #include "tether/device.h"
@@ -644,15 +643,11 @@ static void test_attention(void)
 }
 
 /* Keys and values that an earlier call prepared: p[4] and p[5] are those of that
- * call, of which the leading ones alone are those of p[2] and p[3]. Values of
- * the others come in pieces. */
+ * call, of which the leading ones alone are those of p[2] and p[3]. */
 static void call_prepared(void *const *p, const void *shape)
 {
     tt_attention_args a = *(const tt_attention_args *)shape;
-    const int64_t good = a.good, third = 2 * TT_KEY_BLOCK;
-    const float *v = p[3];
-    const tt_value_piece piece[] = {{good, v + good * a.kv_stride},
-                                    {third, v + third * a.kv_stride}};
+    const int64_t good = a.good;
     a.o = p[0];
     a.q = p[1];
     a.k = p[2];
@@ -673,9 +668,7 @@ static void call_prepared(void *const *p, const void *shape)
     a.T = T;
     a.good = good;
     a.k = (const float *)p[2] + good * a.kv_stride;
-    a.v = NULL;
-    a.piece = piece;
-    a.pieces = a.N > third ? 2 : a.N > good;
+    a.v = (const float *)p[3] + good * a.kv_stride;
     tt_attention(ctx, &a);
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -931,8 +924,8 @@ static void test_gates(void)
 /* ---- what is chosen ------------------------------------------------------ */
 
 typedef struct choice {
-    enum { TOTAL, MOST, CHOOSE, LOCATE, PICK, APART, RATES, FOLLOW, TRUST,
-           GAIN, JUDGE, NARROW } verb;
+    enum { TOTAL, MOST, CHOOSE, LOCATE, PICK, APART, RATES, FOLLOW,
+           NARROW } verb;
     int64_t n, c, count;
 } choice;
 
@@ -961,17 +954,6 @@ static void call_verb(void *const *p, const void *shape)
         break;
     case RATES:
         tt_rates(ctx, &(tt_rates_args){p[0], p[1], s->n, s->c, 0.01, 0.5});
-        break;
-    case TRUST:
-        tt_trust(ctx, &(tt_trust_args){p[0], p[1], p[2], s->n, 3, s->c,
-                                       2 * s->c + 1});
-        break;
-    case GAIN:
-        tt_gain(ctx, &(tt_gain_args){p[0], p[1], p[2], s->n, s->c});
-        break;
-    case JUDGE:
-        tt_judge(ctx, &(tt_judge_args){p[0], p[1], p[2], p[3], p[4], s->count,
-                                       s->n, s->c, s->c + 1, 3, 0.07, 0.35});
         break;
     case NARROW: tt_narrow(ctx, p[0], p[1], s->n); break;
     case FOLLOW:
@@ -1030,44 +1012,6 @@ static void test_averages(int64_t n, int64_t c, int kind)
         mean[i] = -(1 - r) * (double)((float *)o[0].data)[i] / r;
     }
     check(call_verb, &s, o, "follow %lldx%lld kind %d", (long long)n,
-          (long long)c, kind);
-}
-
-/* Statistics of frames of 3 tokens; moments are squares. */
-static void test_statistics(int64_t n, int64_t c, int kind)
-{
-    choice s = {TRUST, n, c, 0};
-    operand o[OPERANDS] = {written(doubles(c)), written(doubles(c)),
-                           doubles(n * (2 * c + 1))};
-    double *m = o[2].data;
-    for (int64_t i = 0; i < o[2].n; i++)
-        m[i] = i % (2 * c + 1) < c ? number(kind) : fabs(number(kind)) / 9;
-    check(call_verb, &s, o, "trust %lldx%lld kind %d", (long long)n,
-          (long long)c, kind);
-    s.verb = GAIN;
-    operand gain[OPERANDS] = {written(doubles(c)), doubles(c), doubles(c)};
-    double *m2 = gain[2].data;
-    for (int64_t i = 0; i < c; i++) m2[i] = fabs(number(kind));
-    check(call_verb, &s, gain, "gain %lldx%lld kind %d", (long long)n,
-          (long long)c, kind);
-}
-
-/* n frames, of which some need not be judged; a few are equal. Kind 1: of one
- * time; 2: far from each other in what they are worth; 3: one is NaN. */
-static void test_judge(int64_t n, int64_t c, int kind)
-{
-    choice s = {JUDGE, n, c, n / 4};
-    operand o[OPERANDS] = {written(bytes(4 * (n - 1), 256)),
-                           written(doubles(n - s.count)), doubles(c),
-                           doubles(n * (c + 1)), bytes(4 * n, 1)};
-    double *m = o[3].data, *q = o[2].data;
-    for (int64_t i = 0; i < c; i++) q[i] = kind == 2 ? 400 * q[i] : q[i];
-    for (int64_t i = s.count + 3; i < n; i += 5)
-        memcpy(m + i * (c + 1), m + (i - 2) * (c + 1), (size_t)c * sizeof *m);
-    if (kind == 3) m[(n - 1) * (c + 1)] = NAN;
-    for (int64_t i = 0; i < n; i++)
-        ((int32_t *)o[4].data)[i] = (int32_t)(kind == 1 ? 9 : 2 * i + i % 3);
-    check(call_verb, &s, o, "judge %lldx%lld kind %d", (long long)n,
           (long long)c, kind);
 }
 
@@ -1144,17 +1088,6 @@ static void test_pick(int64_t n, int64_t c, int64_t count)
           (long long)c);
 }
 
-/* Rounds as the policy would decide them. */
-static void test_judged(void)
-{
-    static const char *const orders[] = {"forward", "reverse", "random"};
-    if (only && !strstr("judge", only)) return;
-    for (int i = 0; i < 3; i++) {
-        setenv("TT_SHIM_ORDER", orders[i], 1);
-        check_all_judged(ctx);
-    }
-}
-
 static void call_nothing(void *const *p, const void *shape)
 {
     (void)p, (void)shape;
@@ -1191,9 +1124,6 @@ static void test_choices(void)
         test_pick(s.n, s.c, s.count);
         for (int kind = 0; kind <= CANCEL; kind++)
             test_averages(s.n, s.c, kind);
-        for (int kind = 0; kind <= CANCEL; kind++)
-            test_statistics(s.n, s.c, kind);
-        for (int kind = 0; kind < 4; kind++) test_judge(s.n + 1, s.c, kind);
     }
     for (int64_t n = 1; n < 70000; n = 256 * n - 1) test_narrow(n);
     for (int64_t n = 1; n < 3000; n = 3 * n + 2)
@@ -1305,7 +1235,6 @@ int main(int argc, char **argv)
     test_rows();
     test_gates();
     test_choices();
-    test_judged();
     test_words();
     test_rope();
     test_classes();

@@ -25,13 +25,12 @@ static const struct row {
     int64_t waits[PASSES], given[PASSES];
     const char *zero;        /* a second knob, at 0                           */
 } rows[] = {
-    /* one, when the clean pass scores and edits */
-    {"tether", NULL, 0, {0, 0, 1}, {0, 0, 0}, NULL},
+    /* one for each round of the clean pass; an edited frame is given means and
+     * gains of keys and values */
+    {"tether", NULL, 0, {0, 0, 1}, {0, 0, 12}, NULL},
     {"tether", NULL, 0, {0, 0, 1}, {0, 0, 0}, "tau"},
-    /* frame by frame, where the device goes ahead if it edits: the times of the
-     * frames in the memory of this layer */
-    {"tether", "pool", 1, {0, 0, 1}, {0, 0, 1}, NULL},
-    {"tether", "pool", 1, {0, 0, 1}, {0, 0, 0}, "tau"},
+    {"tether", "pool", 1, {0, 0, 3}, {0, 0, 18}, NULL},
+    {"tether", "pool", 1, {0, 0, 3}, {0, 0, 0}, "tau"},
     {"memrope", NULL, 0, {0, 0, 0}, {0, 0, 0}, NULL},
     {"memrope", "adaptive", 1, {0, 0, 0}, {0, 0, 0}, NULL},
     {"memrope", "memrope-method", 1, {0, 0, 0}, {0, 0, 0}, NULL},

@@ -5,8 +5,8 @@
  * Property: the rows of every rank have the bits of those rows when one rank
  * computes all; with one time entry and, where a rank has whole frames, with
  * one per frame, in a first and in a later chunk; with more ranks than heads,
- * with more ranks than rows, and where values are in pieces. Of the prompt a
- * rank knows its own rows. */
+ * with more ranks than rows, and in a window of more than a block. Of the
+ * prompt a rank knows its own rows. */
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -149,7 +149,7 @@ int main(void)
     check_parts(ctx, 1, F);
     check_parts(ctx, F, F);
     check_refusals(ctx);
-    set_grid(9, 12);       /* a window of more than a block, values in pieces */
+    set_grid(9, 12);       /* a window of more than a block                   */
     for (int ranks = 2; ranks < 5; ranks++) check_parts(ctx, ranks, 1);
     tt_dit_close(model);
     return test_end();

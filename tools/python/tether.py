@@ -128,7 +128,7 @@ OPS = {
     "linear": _args(("P", "y x"), ("N", "n"), ("P", "w b")),
     "attention": _args(("P", "o q k v"), ("N", "T N H D q_stride kv_stride"),
                        ("R", "scale"), ("P", "rel_bias key_mask laid"),
-                       ("N", "good"), ("P", "piece"), ("N", "pieces same")),
+                       ("N", "good same")),
     "conv": _args(("P", "y frame w b"), ("N", "Hi Wi Cin Ho Wo Cout"),
                   ("I", "kt kh kw stride pad_top pad_left up"),
                   ("B", "by_class bf16")),

@@ -281,13 +281,6 @@ typedef struct cuda_locate_args {
 #define RATES_THREADS 256
 #define RATES_SHARED (RATES_THREADS * 8)
 
-/* As tt_judge_args, with room for a number a candidate. */
-#define JUDGE_THREADS 64
-typedef struct cuda_judge_args {
-    tt_judge_args is;
-    double *mass;            /* [n - first]                                   */
-} cuda_judge_args;
-
 /* Words that travel as arguments of their kernel, one to a number, because two
  * side by side would look like a pointer. */
 #define FEW_WORDS 256
@@ -309,7 +302,7 @@ typedef struct cuda_words_args {
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
     X(total) X(most) X(choose_rows) X(choose_list) X(locate) X(pick) X(apart)  \
-    X(rates) X(follow) X(trust) X(gain) X(judge)                               \
+    X(rates) X(follow)                                                         \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
     X(narrow_bf16) X(words)                                                    \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \

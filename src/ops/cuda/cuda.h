@@ -100,9 +100,6 @@ void cuda_pick(tt_ctx *ctx, const tt_pick_args *a);
 void cuda_apart(tt_ctx *ctx, const tt_apart_args *a);
 void cuda_rates(tt_ctx *ctx, const tt_rates_args *a);
 void cuda_follow(tt_ctx *ctx, const tt_follow_args *a);
-void cuda_trust(tt_ctx *ctx, const tt_trust_args *a);
-void cuda_gain(tt_ctx *ctx, const tt_gain_args *a);
-void cuda_judge(tt_ctx *ctx, const tt_judge_args *a);
 void cuda_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 
 #endif

@@ -371,7 +371,6 @@ static const tt_device cuda_device = {
     .room = cuda_room, .total = cuda_total, .most = cuda_most,
     .choose = cuda_choose, .locate = cuda_locate, .pick = cuda_pick,
     .apart = cuda_apart, .rates = cuda_rates, .follow = cuda_follow,
-    .trust = cuda_trust, .gain = cuda_gain, .judge = cuda_judge,
     .narrow = cuda_narrow,
 };
 

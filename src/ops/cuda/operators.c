@@ -228,29 +228,3 @@ void cuda_follow(tt_ctx *ctx, const tt_follow_args *a)
     RUN(follow, each(a->n * a->c), d, CHANGE(d.x, a->n * a->c),
         READ(d.mean, a->n * a->c), READ(d.rate, a->n));
 }
-
-void cuda_trust(tt_ctx *ctx, const tt_trust_args *a)
-{
-    tt_trust_args d = *a;
-    RUN(trust, columns(a->c), d, WRITE(d.mean, a->c), WRITE(d.sd, a->c),
-        READ(d.m, (a->F - 1) * a->step + 2 * a->c));
-}
-
-void cuda_gain(tt_ctx *ctx, const tt_gain_args *a)
-{
-    tt_gain_args d = *a;
-    RUN(gain, columns(a->c), d, WRITE(d.gain, a->c), READ(d.sd, a->c),
-        READ(d.m2, a->c));
-}
-
-void cuda_judge(tt_ctx *ctx, const tt_judge_args *a)
-{
-    call c = begin(ctx);
-    const int64_t rivals = a->n - a->first;
-    cuda_judge_args d = {*a, room(&c, rivals * (int64_t)sizeof *d.mass)};
-    PLACE(&c, WRITE(d.is.list, a->n - 1), WRITE(d.is.score, rivals),
-          READ(d.is.q, a->c), READ(d.is.m, (a->n - 1) * a->step + a->c),
-          READ(d.is.time, a->n));
-    cuda_launch(ctx, CUDA_judge, (cuda_grid){1, 1, JUDGE_THREADS, 0}, &d);
-    end(&c);
-}

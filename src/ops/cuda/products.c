@@ -434,12 +434,7 @@ static prepared prepare(call *c, const tt_attention_args *a)
                         to ? (uint16_t *)(void *)to + a->H * each : NULL};
     if (!rest || !to) return p;
     prepare_rows(c, a, p.k, a->k, good, rest);
-    if (!a->pieces) prepare_rows(c, a, p.v, a->v, good, rest);
-    for (int64_t i = 0; i < a->pieces; i++) {
-        const tt_value_piece *v = &a->piece[i];
-        const int64_t next = i + 1 < a->pieces ? v[1].first : a->N;
-        prepare_rows(c, a, p.v, v->v, v->first, next - v->first);
-    }
+    prepare_rows(c, a, p.v, a->v, good, rest);
     return p;
 }
 

@@ -77,10 +77,7 @@ static inline const float *exact_first_value(const exact_walk *w,
                                              exact_place at)
 {
     const tt_attention_args *a = w->a;
-    tt_value_piece in = {a->good, a->v};
-    for (int64_t i = 0; i < a->pieces && a->piece[i].first <= at.j0; i++)
-        in = a->piece[i];
-    return in.v + (at.j0 - in.first) * a->kv_stride + at.h * a->D;
+    return a->v + (at.j0 - a->good) * a->kv_stride + at.h * a->D;
 }
 
 /* Is more than a scale put on the logits? Only the text encoder has that. */

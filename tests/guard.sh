@@ -77,7 +77,6 @@ rollout/schedule      numbers of the host
 run/plan              values in memory of a device are not planned for
 run/rules             settings, none of which gets as far as a run
 run/settings          names and their values
-run/share             values in memory of a device are not planned for
 text/clean            text
 text/tokenizer        text
 validate/backend      gives operators values of the host

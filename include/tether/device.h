@@ -112,10 +112,6 @@ typedef struct tt_follow_args {
 typedef struct tt_device {
     const char *name;
     void *self;
-    bool imagined;           /* a plan's: nothing is ever computed there      */
-    /* What stands for the files of a folder, with other alloc and free; NULL:
-     * values of this device cannot be in files. */
-    const struct tt_device *files;
     /* `bytes` of its memory, aligned to 64 bytes; NULL: there is none left. */
     void *(*alloc)(const tt_device *d, size_t bytes);
     void (*free)(const tt_device *d, void *block, size_t bytes);

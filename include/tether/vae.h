@@ -71,6 +71,7 @@ const char *tt_vae_folder(const tt_vae *v);
 /* What it was bound from; NULL when it came from elsewhere. */
 const tt_weights *tt_vae_weights(const tt_vae *v);
 int64_t tt_vae_z(const tt_vae *v);
+int64_t tt_vae_width(const tt_vae *v);        /* channels of the last stage   */
 int64_t tt_vae_dim(const tt_vae *v);
 /* Add what tells its latent mean and std from others to a digest. */
 void tt_vae_add_stats(const tt_vae *v, tt_sha256 *s);
@@ -88,6 +89,11 @@ void tt_vae_decoder_close(tt_vae_decoder *d); /* NULL is fine */
  * and frames in flight, without weights and the operators' own scratch. -1 when
  * the size does not fit 64 bits. */
 int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w);
+/* Bytes of history, wherever it is. */
+int64_t tt_vae_history_bytes(const tt_vae *v, int64_t h, int64_t w);
+/* Multiplications and additions of a latent frame, but for those of the first
+ * one, which gives a single picture. */
+double tt_vae_decoder_operations(const tt_vae *v, int64_t h, int64_t w);
 
 /* Receives one decoded frame: rgb [8h, 8w, 3], before clamping; valid during
  * the call. A non-OK return stops the decode. */

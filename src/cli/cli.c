@@ -138,8 +138,8 @@ tt_status cli_alone(tt_ctx *ctx, const char *command)
 {
     if (ctx->status || tt_team_size(ctx) == 1) return ctx->status;
     return tt_fail(ctx, TT_EINVAL, "tether %s runs on one rank, not %d: only "
-                   "`tether generate` shares out its work, and `tether bench "
-                   "--ranks` measures for it", command, tt_team_size(ctx));
+                   "`tether generate` shares out its work", command,
+                   tt_team_size(ctx));
 }
 
 int cli_failed(const tt_ctx *ctx)

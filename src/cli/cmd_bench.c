@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Next    bench_pass.c, bench_ops.c, bench_error.c, bench_ranks.c */
+ * Next    bench_pass.c, bench_ops.c, bench_error.c */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,14 +45,6 @@ static const opt_spec options[] = {
     {OPT_FLAG, "estimate", 0, offsetof(bench_settings, estimate), NULL,
      "say what `tether generate` would take here, in bytes and in time: its "
      "--plan, of the model that -m names"},
-    {OPT_FLAG, "ranks", 0, offsetof(bench_settings, ranks), NULL,
-     "say what a chunk would take on 2 to 64 machines like this one, over "
-     "links of 1 to 100 Gbit/s; mpirun with 2 ranks or more measures its own"},
-    {OPT_TEXT, "link", 0, offsetof(bench_settings, link), "GBIT,US",
-     "with --ranks: gigabits per second that come through, and microseconds of "
-     "a message"},
-    {OPT_FLAG, "no-decode", 0, offsetof(bench_settings, no_decode), NULL,
-     "with --ranks: latents alone"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model and size, of pass and estimates"},
     {OPT_READ, "model", 'm', offsetof(bench_settings, model), "DIR",
      "folder of a model, or wan1.3b: the sizes of Wan2.1-T2V-1.3B without any "
@@ -79,9 +71,7 @@ static const opt_command bench_command = {
              "       tether bench ops|error [--json FILE] [--quick] "
              "[--only TEXT]\n"
              "       tether bench --estimate [-m DIR] [-W N -H N] "
-             "[--seconds X]\n"
-             "       tether bench --ranks [-m DIR] [-W N -H N] "
-             "[--link GBIT,US]",
+             "[--seconds X]",
     .intro = "pass says how long a pass of a chunk takes in the middle of a "
              "long video, when the cache is full: a noisy pass (of which a "
              "chunk has four) and the clean one behind them. It says what "
@@ -116,9 +106,7 @@ static const opt_command bench_command = {
                 "  TT_CPU=avx2 OPENBLAS_CORETYPE=Haswell tether bench ops\n"
                 "  tether bench error\n"
                 "  tether bench --estimate -m Wan2.1-T2V-1.3B -W 416 -H 240 "
-                "--seconds 5\n"
-                "  tether bench --ranks -m Wan2.1-T2V-1.3B -W 832 -H 480 "
-                "--link 10,50",
+                "--seconds 5",
     .options = options,
     .no_log = true,
     .positional_max = 1,
@@ -251,11 +239,9 @@ static tt_status close_json(tt_ctx *ctx, tt_out *o)
     return ctx->status;
 }
 
-/* settings: of the run whose ranks are asked for, else NULL. */
-static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
-                     const tt_settings *settings)
+static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind)
 {
-    static const char *const names[] = {"ops", "errors", "ranks", "pass"};
+    static const char *const names[] = {"ops", "errors", "pass"};
     const bool one = kind == BENCH_PASS; /* an object, not rows of a list */
     tt_out file = {0};
     json_out out, *j = NULL;
@@ -271,8 +257,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
     if (j) json_open(j, names[kind], one ? '{' : '[');
     if (kind == BENCH_OPS) bench_ops(ctx, s, j);
     else if (one) bench_pass(ctx, s, j);
-    else if (kind == BENCH_ERRORS) bench_error(ctx, s, j);
-    else bench_ranks(ctx, s, settings, j);
+    else bench_error(ctx, s, j);
     if (j) {
         json_close(j, one ? '}' : ']');
         json_end(j);
@@ -285,16 +270,14 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
 static const char *without_effect(bench_kind kind, const opt_result *given)
 {
     enum { OPS = 1 << BENCH_OPS, ERRORS = 1 << BENCH_ERRORS,
-           RANKS = 1 << BENCH_RANKS, PASS = 1 << BENCH_PASS,
-           ESTIMATE = 1 << BENCH_ESTIMATE };
+           PASS = 1 << BENCH_PASS, ESTIMATE = 1 << BENCH_ESTIMATE };
     static const struct { const char *name; int of; } heeded[] = {
-        {"json", OPS | ERRORS | RANKS | PASS}, {"only", OPS}, {"rounds", OPS},
-        {"quick", OPS | ERRORS | RANKS | PASS}, {"cpu", OPS | RANKS},
+        {"json", OPS | ERRORS | PASS}, {"only", OPS}, {"rounds", OPS},
+        {"quick", OPS | ERRORS | PASS}, {"cpu", OPS},
         {"layers", PASS}, {"passes", PASS}, {"prime", PASS},
-        {"link", RANKS}, {"no-decode", RANKS},
-        {"model", RANKS | PASS | ESTIMATE}, {"width", RANKS | PASS | ESTIMATE},
-        {"height", RANKS | PASS | ESTIMATE}, {"seconds", RANKS | ESTIMATE},
-        {"cache", RANKS | PASS | ESTIMATE}, {"steps", RANKS | ESTIMATE}};
+        {"model", PASS | ESTIMATE}, {"width", PASS | ESTIMATE},
+        {"height", PASS | ESTIMATE}, {"seconds", ESTIMATE},
+        {"cache", PASS | ESTIMATE}, {"steps", ESTIMATE}};
     for (size_t i = 0; i < sizeof heeded / sizeof *heeded; i++)
         if (!(heeded[i].of & 1 << kind) && opt_given(given, heeded[i].name))
             return heeded[i].name;
@@ -304,7 +287,7 @@ static const char *without_effect(bench_kind kind, const opt_result *given)
 /* GO_ON or a status. */
 static int check(bench_settings *s, const opt_result *given, bench_kind kind)
 {
-    static const char *const names[] = {"ops", "error", "--ranks", "pass",
+    static const char *const names[] = {"ops", "error", "pass",
                                         "--estimate"};
     const char *idle = without_effect(kind, given);
     if (idle)
@@ -334,36 +317,17 @@ static tt_status estimated(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
     return tt_settings_set(ctx, g, "plan", NULL);
 }
 
-/* What a rank of several would take. Latents for a full window, and for turns
- * of the policy. */
-static tt_status of_ranks(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
-{
-    bench_settings own = *s;
-    if (tt_team_rank(ctx) > 0) own.json = NULL; /* rank 0 writes */
-    if (!s->seconds) tt_settings_set(ctx, g, "latents", "60");
-    if (s->no_decode) tt_settings_set(ctx, g, "no-decode", NULL);
-    ctx->overwrite = s->overwrite;
-    cli_catch_signals(ctx);
-    return run(ctx, &own, BENCH_RANKS, g);
-}
-
 static int estimate(tt_ctx *ctx, bench_settings *s, const cli_common *common,
                     const opt_result *given)
 {
     tt_settings g = tt_settings_defaults();
-    int status = bench_ranks_check(s);
     if (given->npositional)
-        return opt_usage("bench", "--%s stands alone, without `%s`",
-                         s->ranks ? "ranks" : "estimate",
+        return opt_usage("bench", "--estimate stands alone, without `%s`",
                          given->positional[0]);
-    if (status == GO_ON)
-        status = check(s, given, s->ranks ? BENCH_RANKS : BENCH_ESTIMATE);
+    int status = check(s, given, BENCH_ESTIMATE);
     if (status != GO_ON) return status;
     if (estimated(ctx, s, &g)) status = opt_refused("bench", ctx);
-    else if (!s->ranks) status = generate_videos(ctx, &g, common, 0, NULL);
-    else if (cli_setup(ctx, common) || of_ranks(ctx, s, &g))
-        status = cli_failed(ctx);
-    else status = 0;
+    else status = generate_videos(ctx, &g, common, 0, NULL);
     tt_settings_free(&g);
     return status;
 }
@@ -388,9 +352,8 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     bench_kind kind;
     int status = opt_parse(&bench_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
-    if (!s.ranks && cli_alone(ctx, "bench")) return cli_failed(ctx);
-    if (s.estimate || s.ranks || s.link)
-        return estimate(ctx, &s, &common, &given);
+    if (cli_alone(ctx, "bench")) return cli_failed(ctx);
+    if (s.estimate) return estimate(ctx, &s, &common, &given);
     if (!find_kind(&kind, &given))
         return opt_usage("bench", "say what to measure: `tether bench pass`, "
                          "`tether bench ops` or `tether bench error`");
@@ -411,6 +374,6 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     cli_catch_signals(ctx);
     ctx->overwrite = s.overwrite;
     if (kind != BENCH_PASS) ask_backends(ctx, &s);
-    run(ctx, &s, kind, NULL);
+    run(ctx, &s, kind);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -323,8 +323,7 @@ tt_arena *tt_arena_values(tt_ctx *ctx, tt_arena *a)
 {
     if (ctx->status) return NULL;
     if (!a->values) a->values = calloc(1, sizeof *a->values);
-    const tt_device *d = ctx->device;
-    if (a->values) a->values->device = a->folder && d->files ? d->files : d;
+    if (a->values) a->values->device = ctx->device;
     else tt_fail(ctx, TT_ENOMEM, "out of memory: an arena of %s",
                  ctx->device->name);
     return a->values;

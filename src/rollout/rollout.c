@@ -121,8 +121,8 @@ static tt_status check_inputs(tt_ctx *ctx, const tt_rollout_options *o,
     return TT_OK;
 }
 
-static tt_geometry geometry(const tt_ctx *ctx, const tt_dit *m,
-                            const tt_rollout_options *o)
+tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
+                             const tt_rollout_options *o)
 {
     const tt_dit_config *c = tt_dit_get_config(m);
     const tt_range held = tt_team_heads(ctx, c->heads);
@@ -150,7 +150,7 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     TT_TRY(ctx->status);
     tt_schedule schedule;
     tt_policy_options policy = opt->policy;
-    const tt_geometry geo = geometry(ctx, m, opt);
+    const tt_geometry geo = rollout_geometry(ctx, m, opt);
     void (*const warn)(void *, const char *) = ctx->warn;
     policy.context_noise = opt->context_noise;
     ctx->warn = silent;
@@ -172,7 +172,7 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_class_of(&policy);
     if (!cls || check_options(&probe, opt)) return -1;
-    const tt_geometry geo = geometry(&probe, m, opt);
+    const tt_geometry geo = rollout_geometry(&probe, m, opt);
     const tt_dit_config *c = tt_dit_get_config(m);
     if (cache_check_geometry(&probe, &geo)
         || tt_policy_check(&probe, &policy, &geo))
@@ -278,7 +278,7 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
         tt_fail(ctx, TT_EINVAL, "a frame of %lld x %lld x %lld latent values "
                 "is too large", (long long)r->C, (long long)opt->h,
                 (long long)opt->w);
-    const tt_geometry geo = geometry(ctx, m, opt);
+    const tt_geometry geo = rollout_geometry(ctx, m, opt);
     r->chunks = (1 + (geo.frames - geo.first_chunk) / geo.chunk)
                 * opt->rollouts;
     r->given = opt->initial;
@@ -346,11 +346,6 @@ const tt_prompt *rollout_prompt(const tt_rollout *r)
 {
     const tt_scene *s = scenes_at(&r->opt, r->chunk);
     return s ? r->opt.prompts[s->prompt] : r->prompt;
-}
-
-void rollout_cut_short(tt_rollout *r)
-{
-    r->chunks = r->chunk + 1;
 }
 
 static bool clip_is_over(const tt_rollout *r)

@@ -37,8 +37,9 @@ tt_pass rollout_pass(const tt_rollout *r, int64_t f);
 /* Prompt of the next chunk. */
 const tt_prompt *rollout_prompt(const tt_rollout *r);
 
-/* The next chunk is the last: for plans. */
-void rollout_cut_short(tt_rollout *r);
+/* Of its cache, for the heads that the rank of `ctx` holds. */
+tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
+                             const tt_rollout_options *o);
 
 /* ---- scenes.c ------------------------------------------------------------ */
 

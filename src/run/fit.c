@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Every proposal has been planned itself: the same settings but for one. It has
- * room to spare, because a plan may be 5 % off. */
+ * room to spare. */
 #include "run/plan.h"
 
 #include <stdarg.h>
@@ -15,56 +15,28 @@
 #include "team/engine.h"
 #include "tether/device.h"
 
-/* With what the C library takes for itself and the gaps that it leaves between
- * blocks: as measured, of small runs; blocks of 32 MB and more leave none. */
-static int64_t addresses_of(const tt_stage *stage)
+/* Addresses of a stage, with what the C library takes for itself and the gaps
+ * that it leaves between blocks. */
+static int64_t addresses_of(const tt_needs *n, const tt_stage *stage)
 {
-    const int64_t gaps = stage->addresses / 4, most = 64 << 20;
-    if (!stage->addresses) return 0;
-    return stage->addresses + (gaps < most ? gaps : most) + (10 << 20);
+    const int64_t gaps = stage->held / 4, most = 64 << 20;
+    int64_t all = stage->mapped + stage->peak - n->before;
+    if (!stage->held) return 0;
+    if (n->during && stage != &n->text)
+        all = n->latents.mapped + n->decoding.mapped + stage->peak - n->before;
+    return all + (gaps < most ? gaps : most) + (10 << 20);
 }
 
-static bool holds(const tt_run *run, const tt_needs *n)
+bool plan_fits(const tt_run *run, const tt_needs *n, bool spare)
 {
     const plan_limit m = plan_memory(n->before);
     const plan_limit a = plan_addresses(run->mapped);
-    return n->peak - n->before <= m.bytes && addresses_of(&n->text) <= a.bytes
-        && addresses_of(&n->latents) <= a.bytes
-        && addresses_of(&n->decoding) <= a.bytes;
-}
-
-static int64_t with_spare(int64_t bytes)
-{
-    return bytes + bytes / 20 + (512 << 10);
-}
-
-static bool holds_with_spare(const tt_run *run, const tt_needs *n)
-{
-    tt_needs more = *n;
-    more.peak = n->before + with_spare(n->peak - n->before);
-    tt_stage *const all[] = {&more.latents, &more.text, &more.decoding};
+    const int64_t peak = n->peak - n->before;
+    const int64_t more = spare ? peak / 20 + (512 << 10) : 0;
+    const tt_stage *const all[] = {&n->text, &n->latents, &n->decoding};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        all[i]->addresses = with_spare(all[i]->addresses);
-    return holds(run, &more);
-}
-
-/* Mapped weights have the other half. Rotated keys alone are not worth it: to
- * rotate them takes less than one percent of a chunk. */
-static bool host_keeps(const tt_ctx *ctx, const tt_needs *n)
-{
-    const int64_t room = plan_memory(n->before).bytes / tt_team_size(ctx);
-    return n->laid && n->peak - n->before <= room / 2;
-}
-
-bool plan_keeps(const tt_ctx *ctx, const tt_needs *n)
-{
-    const tt_device *d = ctx->device;
-    if (!d) return host_keeps(ctx, n);
-    if (!d->room) return false;
-    const int64_t weights = n->latents.mapped
-                          + (n->during ? n->decoding.mapped : 0);
-    return with_spare(n->latents.peak - n->before) + weights
-           <= d->room(d) / tt_team_size(ctx);
+        if (addresses_of(n, all[i]) > a.bytes - more) return false;
+    return peak + more <= m.bytes;
 }
 
 /* Would all but the latents, which may be there already? */
@@ -74,7 +46,7 @@ static bool rest_holds(const tt_run *run, const tt_needs *n)
     rest.latents = (tt_stage){0};
     rest.peak = n->text.peak > n->decoding.peak ? n->text.peak
                                                 : n->decoding.peak;
-    return holds(run, &rest);
+    return plan_fits(run, &rest, false);
 }
 
 /* A run that does not fit, and its decoder. */
@@ -82,8 +54,7 @@ typedef struct search {
     const tt_ctx *ctx;
     const tt_run *run;
     tt_vae *vae;               /* NULL: nothing is decoded                    */
-    int64_t before;            /* held before it was opened                   */
-    bool during;               /* latents and frames take turns               */
+    bool during;               /* latents and frames alternate                */
 } search;
 
 static void silent(void *user, const char *sentence)
@@ -104,30 +75,20 @@ static bool must_keep(const tt_run *run)
     return !strcmp(run->s.keep_keys, "yes");
 }
 
-/* What these options need; the text stays as it is. Keys that may be kept are
- * not. Peak 0: impossible. */
-static tt_needs needs_of(const search *s, const tt_rollout_options *given,
+/* What these options need. Keys that may be kept are not. */
+static tt_needs needs_of(const search *s, const tt_rollout_options *o,
                          bool decoded)
 {
-    tt_ctx c = aside(s->ctx);
-    tt_rollout_options mine = *given, *o = &mine;
-    mine.keep_keys = given->keep_keys && must_keep(s->run);
-    const tt_needs *own = &s->run->needs;
-    tt_needs n = {.before = own->before, .during = s->during,
-                  .text = own->text};
-    plan_latents(&c, s->run, o, 0, &n);
-    if (s->vae && decoded)
-        plan_decoding(&c, s->run, o, s->vae, s->before, 0, &n);
-    plan_sum(s->run, o, &n);
-    if (c.status) n.peak = 0;
-    tt_ctx_free(&c);
-    return n;
+    plan_question q = {.opt = *o, .vae = decoded ? s->vae : NULL,
+                       .during = s->during};
+    q.opt.keep_keys = o->keep_keys && must_keep(s->run);
+    return plan_needs(s->ctx, s->run, &q);
 }
 
 static bool would_fit(const search *s, const tt_rollout_options *o)
 {
     const tt_needs n = needs_of(s, o, true);
-    return n.peak && holds_with_spare(s->run, &n);
+    return plan_fits(s->run, &n, true);
 }
 
 /* ---- other settings ------------------------------------------------------ */
@@ -223,7 +184,7 @@ static int enough_ranks(const search *s, int64_t available)
         c.team = &team;
         part.ctx = &c;
         const tt_needs n = needs_of(&part, &s->run->opt, true);
-        if (n.peak && with_spare(n.peak - n.before) <= available)
+        if (21 * ((n.peak - n.before) / 20) + (512 << 10) <= available)
             return sizes[i];
     }
     return 0;
@@ -252,7 +213,7 @@ static void propose(words *w, const char *fmt, ...)
 static bool fits_undecoded(const search *s)
 {
     const tt_needs n = needs_of(s, &s->run->opt, false);
-    return s->vae && n.peak && holds_with_spare(s->run, &n);
+    return s->vae && plan_fits(s->run, &n, true);
 }
 
 static bool fits_decoded_after(const search *s)
@@ -261,8 +222,8 @@ static bool fits_decoded_after(const search *s)
     other.during = false;
     if (!s->during) return false;
     const tt_needs n = needs_of(&other, &s->run->opt, true);
-    return n.peak && (holds_with_spare(s->run, &n)
-                      || (s->run->s.resume && rest_holds(s->run, &n)));
+    return plan_fits(s->run, &n, true)
+        || (s->run->s.resume && rest_holds(s->run, &n));
 }
 
 /* Keys are kept because the user wants it. */
@@ -281,7 +242,7 @@ static bool fits_on_disk(const search *s, int64_t *bytes)
     o.kv_dir = ".";
     const tt_needs n = needs_of(s, &o, true);
     *bytes = n.cache_files;
-    return n.peak && holds_with_spare(s->run, &n);
+    return plan_fits(s->run, &n, true);
 }
 
 /* ... or what the decoder remembers. */
@@ -294,7 +255,7 @@ static bool fits_remembered(const search *s, int64_t *bytes)
     tt_vae_use_folder(&c, s->vae, NULL);
     tt_ctx_free(&c);
     *bytes = n.history_files;
-    return n.peak && holds_with_spare(s->run, &n);
+    return plan_fits(s->run, &n, true);
 }
 
 /* What has no effect then is refused. */
@@ -311,8 +272,8 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 {
     tt_ctx c = aside(ctx);
     const tt_needs *n = &run->needs;
-    search s = {.ctx = ctx, .run = run, .before = plan_anonymous(),
-                .during = n->during};
+    search s = {.ctx = ctx, .run = run,
+                .during = !strcmp(run->s.decode, "during")};
     const plan_limit m = plan_memory(n->before);
     int64_t h, width, bytes;
     if (!run->s.no_decode) tt_run_open_vae(&c, run, &s.vae);
@@ -350,7 +311,7 @@ static const char *largest(const tt_needs *n, bool memory, int64_t *most)
     *most = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const int64_t each = memory ? all[i]->peak - n->before
-                                    : addresses_of(all[i]);
+                                    : addresses_of(n, all[i]);
         if (each <= *most) continue;
         *most = each;
         name = n->during && n->decoding.held && all[i] != &n->text
@@ -423,7 +384,7 @@ tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
 {
     char text[1024];
     TT_TRY(check_folders(ctx, run, n));
-    if (ctx->status || ctx->device || !n->peak || holds(run, n)
+    if (ctx->status || ctx->device || plan_fits(run, n, false)
         || run->s.model.sizes_alone)
         return ctx->status;
     const shortage s = shortage_of(run, n);
@@ -438,8 +399,8 @@ tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
 void plan_warn(tt_ctx *ctx, const tt_run *run)
 {
     char text[1024];
-    if (ctx->status || ctx->device || !run->needs.peak
-        || holds(run, &run->needs)) return;
+    if (ctx->status || ctx->device || plan_fits(run, &run->needs, false))
+        return;
     const shortage s = shortage_of(run, &run->needs);
     no_fit(ctx, run, &s, text);
     if (!ctx->status) tt_warn(ctx, "%s", text);

@@ -143,7 +143,7 @@ tt_status plan_memory_check(tt_ctx *ctx)
                    "like 20G, or leave it unset", text);
 }
 
-plan_limit plan_machine(void)
+static plan_limit plan_machine(void)
 {
     plan_limit least = {INT64_MAX, ""};
     const int64_t free_now = line_of("/proc/meminfo", "MemAvailable:");

@@ -116,7 +116,6 @@ static tt_status open_restart_vae(tt_ctx *ctx, tt_run *r)
 {
     tt_model_source from = {0};
     const tt_rollout_options *o = &r->opt;
-    const int64_t before = plan_anonymous();
     if (o->rollouts == 1 || o->start_frame || o->latent_restart)
         return ctx->status;
     if (tt_model_open_vae_part(ctx, &r->restart_vae, &r->s.model,
@@ -129,12 +128,11 @@ static tt_status open_restart_vae(tt_ctx *ctx, tt_run *r)
         return tt_fail(ctx, status, "%s (rollouts after the first need the "
                        "whole VAE; --restart latent does without)", why);
     }
-    if (r->s.no_decode) /* else it is in the record already */
+    if (r->s.no_decode) /* else it will be in the record */
         record_input(ctx, &r->record, "VAE", from.path, from.origin);
     r->opt.vae = r->restart_vae;
     r->vae_sum = digest_all(ctx, tt_vae_weights(r->restart_vae));
-    r->restart_bytes = plan_anonymous() - before;
-    return plan_restarts(ctx, r);
+    return plan_decoder(ctx, r, NULL);
 }
 
 /* Open and close the VAE: a missing one is an error now, not in hours. */
@@ -142,13 +140,12 @@ static tt_status try_vae(tt_ctx *ctx, tt_run *r)
 {
     tt_model_source from;
     tt_vae *vae = NULL;
-    const int64_t before = plan_anonymous();
     if (r->s.no_decode) return TT_OK;
     if (open_vae(ctx, r, &vae, &from) == TT_OK) {
         record_input(ctx, &r->record, "VAE", from.path, from.origin);
         r->vae_sum = digest_all(ctx, tt_vae_weights(vae));
     }
-    plan_decoder(ctx, r, vae, before);
+    plan_decoder(ctx, r, vae);
     if (vae) tt_vae_close(vae);
     return ctx->status;
 }
@@ -275,8 +272,8 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(check_rules(ctx, r));
     say_schedule(ctx, r);
     TT_TRY(plan_begin(ctx, r));
-    TT_TRY(try_vae(ctx, r));
     TT_TRY(open_restart_vae(ctx, r));
+    TT_TRY(try_vae(ctx, r));
     TT_TRY(compare_ranks(ctx, r));
     if (r->s.model.sizes_alone) plan_warn(ctx, r);
     return plan_agree(ctx, r);
@@ -292,13 +289,10 @@ tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,
     record_begin(&r->record);
     if (events) r->events = *events;
     r->claimed = r->now.number = -1;
-    const plan_clock now = plan_clock_of(ctx);
-    const double begin = now();
     if (open_run(ctx, r, s)) {
         tt_run_close(r);
         return ctx->status;
     }
-    r->opening = now() - begin;
     *out = r;
     return TT_OK;
 }

@@ -185,15 +185,14 @@ struct tt_run {
     given_frames given;
     tt_scenes scenes;          /* none: n = 0                                 */
     tt_vae *restart_vae;       /* causvid: for the frames between rollouts    */
-    int64_t restart_bytes;     /* that it holds                               */
     uint64_t vae_sum;          /* digest of the VAE that ranks decode with    */
     record record;
     bool encoded;              /* texts and given frames                      */
     latents_file file;         /* claimed for video `claimed`                 */
     int64_t claimed;           /* -1: for none                                */
-    tt_needs needs;            /* peak 0: it could not be planned             */
-    int64_t mapped;            /* addresses that were taken before            */
-    double opening;            /* seconds of tt_run_open                      */
+    tt_needs needs;
+    tt_stage encoder;          /* of the text: what it adds by itself         */
+    int64_t before, mapped;    /* bytes and addresses that were held before   */
     video now;
 };
 

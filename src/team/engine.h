@@ -22,7 +22,6 @@ struct tt_team {
     int64_t share[TT_TEAM_MAX + 1]; /* of the ranks before r; [size]: of all  */
     double patience;           /* seconds a rank may be silent                */
     bool broken;               /* somebody failed: nobody waits any more      */
-    bool imagined;             /* a plan's: values stay where they are        */
     void *impl;                /* the engine's                                */
     double since;              /* when time began, see tt_team_measure        */
     int timed;                 /* exchanges since then                        */

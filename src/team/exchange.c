@@ -20,27 +20,9 @@ static void add(tt_parcels *p, int rank, int64_t *used, int64_t n)
     *used += n;
 }
 
-/* In a plan they take room among the values that are imagined. */
 static char *room(tt_ctx *ctx, tt_parcels *p, int64_t bytes)
 {
-    const int64_t n = bytes / (int64_t)sizeof(tt_real);
-    p->data = NULL;
-    if (!ctx->team->imagined)
-        return p->data = tt_alloc(ctx, &ctx->scratch, bytes, 1, "parcels");
-    tt_zero(ctx, tt_values(ctx, n), n);
-    return NULL;
-}
-
-/* Values that are packed, and room for those that come; NULL in a plan, where
- * nothing moves. */
-static tt_host *packed(tt_ctx *ctx, const tt_real *x, int64_t n)
-{
-    return ctx->team->imagined ? NULL : tt_get(ctx, x, n);
-}
-
-static tt_host *coming(tt_ctx *ctx, tt_real *x, int64_t n)
-{
-    return ctx->team->imagined ? NULL : tt_room(ctx, x, n);
+    return p->data = tt_alloc(ctx, &ctx->scratch, bytes, 1, "parcels");
 }
 
 static void copy(void *to, const void *from, int64_t bytes)
@@ -80,8 +62,8 @@ tt_real *tt_team_to_heads(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
         add(&in, r, &nin, cut_size(cut_rows(t, T, r)) * held * D
                           * (int64_t)sizeof *y);
     }
-    const tt_host *from = packed(ctx, x, rows * H * D);
-    tt_host *to = coming(ctx, y, n);    /* parcels lie in it as they should */
+    const tt_host *from = tt_get(ctx, x, rows * H * D);
+    tt_host *to = tt_room(ctx, y, n);     /* parcels lie in it as they should */
     in.data = (char *)to;
     if (room(ctx, &out, nout) && from) pack_heads(t, &out, from, T, H, D);
     if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
@@ -170,7 +152,7 @@ static tt_real *heads_to_rows(tt_ctx *ctx, const head *list, int64_t T,
     }
     room(ctx, &out, nout);
     room(ctx, &in, nin);
-    tt_host *to = coming(ctx, y, n);
+    tt_host *to = tt_room(ctx, y, n);
     if (list && to) pack_answers(t, &out, list, T, H, D);
     if (!team_exchange(ctx, &out, &in, false)) {
         if (to) unpack_answers(t, to, &in, T, H, D);
@@ -186,7 +168,7 @@ tt_real *tt_team_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
     tt_team *t = ctx->team;
     if (tt_team_size(ctx) == 1) return ctx->status ? NULL : x;
     const int64_t held = cut_size(cut_heads(t, H, t->rank));
-    const tt_host *from = packed(ctx, x, T * held * D);
+    const tt_host *from = tt_get(ctx, x, T * held * D);
     head *list = tt_alloc(ctx, &ctx->scratch, held, sizeof *list, "heads");
     for (int64_t h = 0; h < held && list && from; h++)
         list[h] = (head){from + h * D, 0, held * D};
@@ -199,7 +181,7 @@ tt_real *tt_team_answers_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
     tt_team *t = ctx->team;
     if (tt_team_size(ctx) == 1) return ctx->status ? NULL : x;
     const tt_range heads = cut_heads(t, H, t->rank);
-    const tt_host *from = packed(ctx, x,
+    const tt_host *from = tt_get(ctx, x,
                                  cut_size(cut_rows(t, H * T, t->rank)) * D);
     head *list = tt_alloc(ctx, &ctx->scratch, cut_size(heads), sizeof *list,
                           "heads");
@@ -276,8 +258,8 @@ static tt_real *gather(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width,
         add(&out, r, &nout, all || r == 0 ? own * size : 0);
         add(&in, r, &nin, n ? cut_size(cut_rows(t, T, r)) * size : 0);
     }
-    tt_host *to = coming(ctx, y, n);
-    out.data = (char *)packed(ctx, x, own * width);
+    tt_host *to = tt_room(ctx, y, n);
+    out.data = (char *)tt_get(ctx, x, own * width);
     in.data = (char *)to;
     if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
     tt_arena_reset(&ctx->scratch, m);
@@ -340,7 +322,6 @@ void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
     if (room(ctx, &out, nout))
         take_columns(out.data, x, n, cut_size(held), ours.lo - held.lo,
                      cut_size(ours), size);
-    if (t->imagined && y) memset(y, 0x3c, (size_t)(n * H * size)); /* small */
     if (!team_exchange(ctx, &out, &in, false) && in.data)
         for (int r = 0; r < t->size; r++) {
             const tt_range his = cut_first_heads(t, H, r);

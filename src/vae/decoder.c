@@ -93,21 +93,58 @@ static bool size_fits(const tt_vae *v, int64_t h, int64_t w)
            && tt_checked_size(&bytes, dim, 4, sizeof(tt_real) * 512);
 }
 
+int64_t tt_vae_history_bytes(const tt_vae *v, int64_t h, int64_t w)
+{
+    if (!v || !size_fits(v, h, w)) return -1;
+    vae_slots plan = {.bf16 = v->cls != TT_CLASS_F32};
+    const tt_band whole[STAGES] = {vae_whole(h), vae_whole(2 * h),
+                                   vae_whole(4 * h), vae_whole(8 * h)};
+    if (v->tiny)
+        return taehv_decoder_bytes(h, w, true)
+             - taehv_decoder_bytes(h, w, false);
+    return add_slots(NULL, NULL, &plan, v, whole, w);
+}
+
 int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
 {
     if (!v) return -1;
     if (!size_fits(v, h, w)) return -1;
-    vae_slots plan = {.bf16 = v->cls != TT_CLASS_F32};
     if (v->tiny) return taehv_decoder_bytes(h, w, !v->folder);
     const int64_t n = h * w, real = (int64_t)sizeof(tt_real);
-    const tt_band whole[STAGES] = {vae_whole(h), vae_whole(2 * h),
-                                   vae_whole(4 * h), vae_whole(8 * h)};
-    int64_t bytes = add_slots(NULL, NULL, &plan, v, whole, w);
-    if (v->folder) bytes = 0;
+    int64_t bytes = v->folder ? 0 : tt_vae_history_bytes(v, h, w);
     /* two frames per stage, the shortcut of stage 1, the picture */
     for (int s = 0; s < STAGES; s++)
         bytes += 2 * width_out(v, s) * (n << 2 * s) * real;
     return bytes + (width_out(v, 1) * 4 + 3 * 64) * n * real;
+}
+
+/* Products of a pixel with all weights of these convolutions. */
+static double products(const vae_res *r)
+{
+    return (double)(tt_tensor_count(&r->conv1.w) + tt_tensor_count(&r->conv2.w)
+                    + (r->cin != r->cout ? r->cin * r->cout : 0));
+}
+
+double tt_vae_decoder_operations(const tt_vae *v, int64_t h, int64_t w)
+{
+    if (!v || !size_fits(v, h, w)) return 0;
+    if (v->tiny) return taehv_decoder_operations(v->tiny, h, w);
+    const vae_decoder_net *d = &v->dec;
+    const double n = (double)(h * w), c = (double)d->attn.c;
+    double all = (double)tt_tensor_count(&d->conv1.w) + 4 * c * c + 2 * n * c;
+    for (int i = 0; i < 2; i++) all += products(&d->middle[i]);
+    for (int s = 0; s < STAGES; s++) {
+        const double area = (double)((int64_t)1 << 2 * s);
+        const double pixels = area * (double)stage_rate[s];
+        for (int i = 0; i < 3; i++) all += pixels * products(&d->res[s][i]);
+        if (s == STAGES - 1) break;
+        all += 4 * area * (double)stage_rate[s + 1]
+             * (double)tt_tensor_count(&d->up[s].space.w);
+        if (d->up[s].mode == VAE_UP3D)
+            all += 2 * pixels * (double)tt_tensor_count(&d->up[s].half[0].w);
+    }
+    all += 256 * (double)tt_tensor_count(&d->head.w);
+    return 2 * n * all;
 }
 
 /* ---- open and close ----------------------------------------------------- */

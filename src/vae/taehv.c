@@ -190,6 +190,24 @@ int64_t taehv_decoder_bytes(int64_t h, int64_t w, bool memory)
     return (n + (h * w << 6) * 67) * (int64_t)sizeof(tt_real);
 }
 
+double taehv_decoder_operations(const taehv *m, int64_t h, int64_t w)
+{
+    double all = (double)tt_tensor_count(&m->dec_in.w), frames = 1, area = 1;
+    for (int s = 0; s < TAEHV_STAGES; s++, area *= 4) {
+        const taehv_stage *t = &m->dec[s];
+        double block = 0;
+        for (int k = 0; k < 3; k++)
+            for (int i = 0; i < 3; i++)
+                block += (double)tt_tensor_count(&t->mem[k].c[i].w);
+        block += (double)tt_tensor_count(&t->time.w);
+        all += frames * area * block;
+        frames *= dec_grow[s];
+        all += frames * 4 * area * (double)tt_tensor_count(&t->space.w);
+    }
+    all += frames * area * (double)tt_tensor_count(&m->dec_out.w);
+    return 2 * (double)(h * w) * all;
+}
+
 static void show(tt_ctx *ctx, taehv_decoder *d, tt_real *x, int64_t h,
                  int64_t w)
 {

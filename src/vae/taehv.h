@@ -55,6 +55,8 @@ void taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
                         const taehv *m, int64_t h, int64_t w, int64_t trim);
 /* Bytes of frames in flight, and with `memory` of what it remembers. */
 int64_t taehv_decoder_bytes(int64_t h, int64_t w, bool memory);
+/* Multiplications and additions of a latent frame. */
+double taehv_decoder_operations(const taehv *m, int64_t h, int64_t w);
 /* z [16, h, w] gives 4 frames [8h, 8w, 3], before clamping to [0, 1]. */
 void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_host *z,
                   tt_frame_fn emit, void *user);

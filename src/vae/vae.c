@@ -245,7 +245,7 @@ tt_class tt_vae_class(const tt_vae *v)
 tt_status tt_vae_use_folder(tt_ctx *ctx, tt_vae *v, const char *folder)
 {
     if (ctx->status) return ctx->status;
-    if (folder && ctx->device && !ctx->device->files)
+    if (folder && ctx->device)
         return tt_fail(ctx, TT_EUNSUPPORTED, "%s: what the VAE remembers "
                        "cannot lie there, it is in memory of %s", folder,
                        ctx->device->name);
@@ -256,6 +256,11 @@ tt_status tt_vae_use_folder(tt_ctx *ctx, tt_vae *v, const char *folder)
 const char *tt_vae_folder(const tt_vae *v)
 {
     return v ? v->folder : NULL;
+}
+
+int64_t tt_vae_width(const tt_vae *v)
+{
+    return !v ? 0 : v->tiny ? v->tiny->dec_out.cin : v->dim;
 }
 
 int64_t tt_vae_z(const tt_vae *v)

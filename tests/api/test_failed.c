@@ -324,6 +324,9 @@ static char text[256];
     RUNS(tt_vae_add_stats, NULL, NULL)                                         \
     RUNS(tt_vae_decoder_close, NULL)                                           \
     RUNS(tt_vae_decoder_bytes, NULL, 8, 8)                                     \
+    RUNS(tt_vae_history_bytes, NULL, 8, 8)                                     \
+    RUNS(tt_vae_decoder_operations, NULL, 8, 8)                                \
+    RUNS(tt_vae_width, NULL)                                                   \
     RUNS(tt_vae_decoder_seek, NULL, 1)                                         \
     RUNS(tt_vae_decoder_slot, NULL, 0, (const tt_real *[2]){NULL, NULL},       \
          (int64_t[3]){0})                                                      \
@@ -429,9 +432,7 @@ static char text[256];
           NULL, NULL)                                                          \
     /* plan.h */                                                               \
     GIVES(tt_run_plan, c, NULL, &(tt_needs){0})                                \
-    GIVES(tt_run_time, c, NULL, 0.1, &(tt_needs){0})                           \
-    GIVES(tt_run_share, c, NULL, &(tt_share_of){.size = 1}, false,             \
-          &(tt_share){0})                                                      \
+    GIVES(tt_run_time, c, NULL, &(tt_needs){0})                                \
     GIVES(tt_memory_left, c, (int64_t[1]){0}, (const char *[1]){NULL})         \
     /* video.h */                                                              \
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \

@@ -133,7 +133,6 @@ static void test_words(void)
     refuses(2, "no effect with `bench ops`", "bench ops --passes 2");
     refuses(2, "no effect with `bench error`", "bench error -m x");
     refuses(2, "no effect with `bench --estimate`", "bench --estimate --quick");
-    refuses(2, "no effect with `bench --ranks`", "bench --ranks --prime 1");
     refuses(2, "belong together", "bench pass -W 32");
     refuses(2, "multiples of 16", "bench pass -W 33 -H 32");
     refuses(2, "multiples of 16", "bench pass -W 32 -H lots");

@@ -31,7 +31,7 @@ static void plans(void)
     static const char *const words[] = {
         "text encoder", "transformer", "cache", "activations", "decoder",
         "peak", "available", "latents", "saved states", "y4m",
-        "opening, reading weights", "Gop/s", "all"};
+        "reading the weights", "Gop/s", "all"};
     setenv("TT_MEMORY", "1G", 1);
     expect(run(RUN "--plan > %s/stdout", model, folder) == 0, "a plan: %s",
            said);
@@ -89,24 +89,6 @@ static void estimates(void)
     expect(files() == 0, "nothing is written");
 }
 
-/* The table has a row per number of ranks; its first one is one rank. */
-static void of_ranks(void)
-{
-    const char *json = at("ranks.json");
-    expect(run("bench --ranks --quick --no-decode -m %s -W 32 -H 32 -t 1 "
-               "--link 8,0 --json %s > %s/stdout", model, json, folder) == 0,
-           "a table: %s", said);
-    expect(strstr(text_of(at("stdout")), "given link: 0 us a message, 8 Gbit/s")
-           && strstr(text_of(at("stdout")), "\n   64     1 "), "it has 64 "
-           "ranks: %s", text_of(at("stdout")));
-    expect(strstr(text_of(json), "\"sent_bytes\"") != NULL, "and its figures");
-    unlink(json);
-    refuses(2, "has no effect", "bench --link 8,0");
-    refuses(2, "gigabits", "bench --ranks --link 8");
-    refuses(2, "stands alone", "bench ops --ranks");
-    expect(files() == 0, "nothing else is written");
-}
-
 static void refusals(void)
 {
     setenv("TT_MEMORY", "1M", 1);
@@ -134,7 +116,6 @@ int main(int argc, char **argv)
     plans();
     says_a_line();
     estimates();
-    of_ranks();
     refusals();
     return program_end();
 }

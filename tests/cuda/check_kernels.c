@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/room.h"
 #include "tests/harness.h"
 #include "tether/backend.h"
 #include "tether/device.h"
@@ -28,7 +27,6 @@ static tt_ctx *ctx;
 static tt_class cls = TT_CLASS_F32;
 static const char *only;
 static bool first, brief;
-static int64_t said;           /* scratch of the latest product: ops/room.h   */
 static uint64_t state = 88172645463325252u;
 
 static double uniform(void)
@@ -240,8 +238,6 @@ static void call_linear(void *const *p, const void *shape)
     const linear_shape *s = shape;
     tt_tensor w = tt_tensor_make(p[2], s->type, 2, (int64_t[]){s->o, s->k});
     w.scale = s->scale;
-    said = ops_linear_room(ctx, ctx->ops,
-                           &(tt_linear_args){p[0], p[1], s->n, &w, p[3]});
     tt_linear(ctx, p[0], p[1], s->n, &w, p[3]);
 }
 
@@ -479,7 +475,6 @@ static void call_conv(void *const *p, const void *shape)
     a.w = &w;
     a.b = p[2];
     a.frame = frame;
-    said = ops_conv_room(ctx, ctx->ops, &a);
     tt_conv(ctx, &a);
 }
 
@@ -585,7 +580,6 @@ static void call_attention(void *const *p, const void *shape)
     a.v = p[3];
     a.rel_bias = p[4];
     a.key_mask = p[5];
-    said = ops_attention_room(ctx, ctx->ops, &a);
     tt_attention(ctx, &a);
 }
 
@@ -719,97 +713,6 @@ static void test_whole(void)
         floats(a.N * a.q_stride, NORMAL), floats(a.N * a.q_stride, NORMAL),
     };
     check(call_attention, &a, o, "attention of whole tiles");
-}
-
-/* ---- scratch of products ------------------------------------------------- */
-
-#define MARKED ((int64_t)1 << 18)        /* an arena's smallest block         */
-
-/* Values of marked scratch that a call has written, up to the last one. */
-static int64_t scratch_used(call_fn *f, const void *shape, const operand *o)
-{
-    void *result[OPERANDS];
-    float *x = malloc((size_t)MARKED * sizeof *x);
-    TT_ASSERT(x);
-    memset(x, 0xa5, (size_t)MARKED * sizeof *x);
-    const float mark = x[0];
-    tt_arena_free(&ctx->scratch);
-    const tt_arena_mark before = tt_arena_here(&ctx->scratch);
-    tt_real *block = tt_values(ctx, MARKED);
-    ctx->device->put(ctx, block, x, (size_t)MARKED * sizeof *x);
-    tt_arena_reset(&ctx->scratch, before);
-    const bool again = tt_values(ctx, 1) == block;
-    run_on("cuda", f, shape, o, result);
-    int64_t n = MARKED;
-    if (expect(again, "scratch is where it was"))
-        ctx->device->get(ctx, x, block, (size_t)MARKED * sizeof *x);
-    tt_arena_reset(&ctx->scratch, before);
-    while (n > 0 && !memcmp(&x[n - 1], &mark, sizeof mark)) n--;
-    for (int i = 0; i < OPERANDS; i++) free(result[i]);
-    free(x);
-    return n;
-}
-
-/* What the plan of a run counts is what a call takes, but for the gaps between
- * arrays of 64 bytes. */
-static void check_room(call_fn *f, const void *shape, operand *o,
-                       const char *what)
-{
-    const int64_t gaps = 16 * 6;
-    if (!only || strstr("room", only)) {
-        const int64_t used = scratch_used(f, shape, o);
-        expect(used <= said + gaps && used + gaps >= said,
-               "class %s, room of %s: %lld values, not %lld",
-               tt_class_name(cls), what, (long long)used, (long long)said);
-    }
-    for (int i = 0; i < OPERANDS; i++) free(o[i].data);
-}
-
-static void test_room_conv(int Cin, bool narrow)
-{
-    const conv_shape s = {{.kt = 3, .kh = 3, .kw = 3, .stride = 1, .up = 1,
-                           .Hi = 12, .Wi = 9, .Cin = Cin, .Ho = 12, .Wo = 9,
-                           .Cout = 20, .pad_top = 1, .pad_left = 1,
-                           .by_class = cls != TT_CLASS_F32, .bf16 = narrow},
-                          TT_F32, 0};
-    const int64_t n = s.a.Hi * s.a.Wi * Cin;
-    operand o[OPERANDS] = {output(s.a.Ho * s.a.Wo * s.a.Cout),
-                           floats(s.a.Cout * 27 * Cin, NORMAL)};
-    for (int i = 1; i < 3; i++) {
-        o[3 + i] = floats(n, NORMAL);
-        if (narrow) o[3 + i] = narrowed(o[3 + i]);
-    }
-    check_room(call_conv, &s, o, narrow ? "conv of bf16" : "conv");
-}
-
-/* Numbers of its own, as test_fused. */
-static void test_room(void)
-{
-    static const tt_dtype types[] = {TT_F32, TT_F16, TT_BF16};
-    const uint64_t held = state;
-    for (int i = 0; i < 3; i++)
-        for (int64_t k = 296; k < 304; k += 5) {
-            const linear_shape s = {40, k == 296 ? 52 : 50, k, types[i], 0};
-            operand o[OPERANDS] = {output(s.n * s.o),
-                                   floats(s.n * s.k, NORMAL), stored(&s)};
-            check_room(call_linear, &s, o, tt_dtype_name(s.type));
-        }
-    for (int Cin = 7; Cin <= 16; Cin += 9) {
-        test_room_conv(Cin, false);
-        if (cls != TT_CLASS_F32) test_room_conv(Cin, true);
-    }
-    for (int64_t D = 40; D <= 128; D += 88) {
-        const int64_t width = 2 * D;
-        const tt_attention_args a = {.T = 40, .N = 70, .H = 2, .D = D,
-                                     .scale = 1, .q_stride = width,
-                                     .kv_stride = width};
-        operand o[OPERANDS] = {
-            output(a.T * width), floats(a.T * width, NORMAL),
-            floats(a.N * width, NORMAL), floats(a.N * width, NORMAL),
-        };
-        check_room(call_attention, &a, o, "attention");
-    }
-    state = held;
 }
 
 /* ---- rows, columns, elements --------------------------------------------- */
@@ -1213,7 +1116,6 @@ static void test_classes(void)
         test_prepared();
         test_several();
         test_whole();
-        test_room();
     }
     expect(n == 1, "%d classes of tensor cores, not one", n);
 }
@@ -1231,7 +1133,6 @@ int main(int argc, char **argv)
     test_fused();
     test_conv();
     test_attention();
-    test_room();
     test_rows();
     test_gates();
     test_choices();

@@ -8,7 +8,7 @@
  *           they are stored there are other numbers. Weights turned for other
  *           lanes are not looked at. Nothing behind the last one is read, nor
  *           of the last outputs more than there are. A call of `once_rows` and
- *           more gives them too, in memory that it said. */
+ *           more gives them too. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,32 +239,7 @@ static void turn_once(const tt_tensor *w, int64_t n, int64_t shift)
              "behind a line", level, tt_dtype_name(w->dtype), (long long)n,
              (long long)w->dim[0], (long long)shift);
     expect_bits(name, a.y, want, bytes);
-    const int64_t room = exact_f32_linear_room(own, &a);
-    const size_t said = sizeof *want * (size_t)room, took = own->scratch.peak;
-    expect(took > said / 8 * 7 && took <= said + (1 << 20),
-           "%s: %zu bytes of scratch, %zu were said", name, took, said);
     tt_ctx_free(own);
-}
-
-/* Not for fewer rows, nor if somebody has done it, nor a gigabyte of them. */
-static void once_or_not(const tt_tensor *w, exact_tuning row)
-{
-    const int64_t all = w->dim[0] * w->dim[1];
-    const tt_linear_args a = {.x = once_x, .n = row.once_rows, .w = w};
-    tt_tensor there = *w;
-    there.turned = once_x;
-    there.lanes = lanes;
-    const int64_t wide[] = {1 << 14, 1 << 14};
-    const tt_tensor huge = tt_tensor_make(once_x, TT_F32, 2, wide);
-    tt_linear_args turned = a, fewer = a, larger = a;
-    turned.w = &there;
-    fewer.n--;
-    larger.w = &huge;
-    expect(exact_f32_linear_room(ctx, &a) > all
-               && exact_f32_linear_room(ctx, &fewer) < all
-               && exact_f32_linear_room(ctx, &turned) < all
-               && exact_f32_linear_room(ctx, &larger) < wide[0] * wide[1],
-           "%s: scratch for weights, only if they are turned once", level);
 }
 
 static void check_once(void)
@@ -289,7 +264,6 @@ static void check_once(void)
             exact_tune(&row);
             turn_once(n % 3 ? &f : &h, n, shift[n % 4]);
             turn_once(n % 3 ? &h : &f, n, 0);
-            once_or_not(&f, row);
             exact_tune(NULL);
         }
 }

@@ -147,16 +147,6 @@ for mpi in openmpi mpich; do
     is "$mpi: ranks in the log" "$(grep -c \
         '"rank": 2, .*"waiting_seconds": .*"exchange_cpu_seconds": ' \
         "$work/log.json")" 3
-    if [ -r /proc/self/status ]; then
-        check "$mpi: plans of ranks" env MPIRUN=mpirun.$mpi sh \
-            tests/team/plan.sh "$tether" 3 -m $model -W 192 -H 192 -t 1 \
-            --latents 6 -p "$prompt"
-    else skip "nothing tells what a process holds: no plan is checked"
-    fi
-    timeout 300 mpirun.$mpi -n 2 "$tether" bench --ranks --quick --no-decode \
-        -m $model -W 32 -H 32 > "$work/said" 2>&1
-    check "$mpi: a link is measured" grep -q '^this link: ' "$work/said"
-
     # a run folder; run.json tells the time
     for n in 1 3; do
         # shellcheck disable=SC2086

@@ -14,7 +14,7 @@
 #define BENCH_FORGET ((int64_t)32 << 20) /* values: more than caches hold     */
 
 typedef enum bench_kind {
-    BENCH_OPS, BENCH_ERRORS, BENCH_RANKS, BENCH_PASS, BENCH_ESTIMATE
+    BENCH_OPS, BENCH_ERRORS, BENCH_PASS, BENCH_ESTIMATE
 } bench_kind;
 
 /* What the machine does at most: operations or bytes a second. */
@@ -29,9 +29,6 @@ typedef struct bench_settings {
     bool quick;            /* small shapes, three rounds                      */
     bool overwrite;        /* whatever file is there                          */
     bool estimate;         /* of a run, whose settings follow                 */
-    bool ranks;            /* of several machines, likewise                   */
-    const char *link;      /* between them; NULL: measured                    */
-    bool no_decode;
     const char *model, *width, *height, *seconds, *cache, *steps;
     int64_t layers, passes, prime;       /* of bench pass                     */
     int64_t W, H;          /* of it: width and height as numbers              */
@@ -83,12 +80,6 @@ void bench_log_kept(const tt_ctx *ctx, const double *kept, json_out *j);
  * to stdout and its rows into the open array of j (NULL: no file). */
 tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j);
 tt_status bench_error(tt_ctx *ctx, const bench_settings *s, json_out *j);
-
-/* What a chunk of a run takes on many machines: a table, and rows into the open
- * array of j. Under mpirun all ranks call it. GO_ON or a status. */
-tt_status bench_ranks(tt_ctx *ctx, const bench_settings *s,
-                      const tt_settings *settings, json_out *j);
-int bench_ranks_check(const bench_settings *s);
 
 /* Seconds of passes of a chunk, with a full cache: a table, and members of the
  * open object of j. bench_pass_check reads the words: GO_ON or a status. */

@@ -4,7 +4,7 @@
  *
  * The table of --plan goes to the standard output, the line of every run to
  * stderr.
- * Next    src/run/plan.c */
+ * Next    src/run/memory.c, src/run/time.c */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -12,9 +12,6 @@
 #include "core/utf8.h"
 #include "tether/plan.h"
 #include "tether/team.h"
-
-/* PLAN  seconds that are spent on measuring */
-#define PLAN 3.0
 
 void session_say_needs(session *s, int64_t i)
 {
@@ -63,9 +60,8 @@ static void print_memory(const tt_needs *n)
     row("text encoder", n->text.held, "");
     row("cache", n->cache, "keys and values, with those of the prompt");
     row("activations", n->activations,
-        n->laid ? "operators, and keys and values laid out, which are kept"
-        : n->keys ? "operators, and rotated keys, which are kept"
-                  : "and operators");
+        n->keys ? "operators, and what is kept of the window"
+                : "and operators");
     row("decoder", n->decoding.held, n->history_files
             ? "frames, weights laid out anew"
             : "history, frames, weights laid out anew");
@@ -75,26 +71,6 @@ static void print_memory(const tt_needs *n)
     if (!n->during) row("peak: decoding", n->decoding.peak, "");
     row("peak", n->peak, "");
     if (n->available < INT64_MAX) row("available", n->available, limit);
-}
-
-/* Rank 0 is in the table above. */
-static tt_status print_ranks(tt_ctx *ctx, const tt_needs *own)
-{
-    const int size = tt_team_size(ctx);
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    if (size == 1) return ctx->status;
-    tt_needs *all = tt_alloc(ctx, &ctx->scratch, size, sizeof *all, "plans");
-    if (!tt_team_gather(ctx, all, own, sizeof *own)) {
-        printf("%-12s %14s %14s %14s %14s %14s\n", "rank, bytes", "cache",
-               "activations", "latents", "decoding", "peak");
-        for (int r = 0; r < size; r++)
-            printf("%-12d %14lld %14lld %14lld %14lld %14lld\n", r,
-                   (long long)all[r].cache, (long long)all[r].activations,
-                   (long long)all[r].latents.peak,
-                   (long long)all[r].decoding.peak, (long long)all[r].peak);
-    }
-    tt_arena_reset(&ctx->scratch, m);
-    return ctx->status;
 }
 
 /* What is planned. */
@@ -117,9 +93,8 @@ static void print_model(const session *s)
 
 static void print(const tt_needs *n, int64_t videos)
 {
-    const double all = n->reading + n->text.seconds
-                     + (double)videos
-                       * (n->latents.seconds + n->decoding.seconds);
+    const double all = n->text.seconds + (double)videos
+                     * (n->latents.seconds + n->decoding.seconds);
     print_memory(n);
     printf("disk%s\n", videos > 1 ? ", of every video" : "");
     row("cache", n->cache_files, "in files that go when the run ends");
@@ -131,7 +106,6 @@ static void print(const tt_needs *n, int64_t videos)
     if (all > 0)
         printf("time%s\n", videos > 1 ? ", of every video but for the text"
                                       : "");
-    time_row("opening, reading weights", n->reading, 0);
     time_row("text", n->text.seconds, n->text.operations);
     time_row("latents", n->latents.seconds, n->latents.operations);
     time_row("decoding", n->decoding.seconds, n->decoding.operations);
@@ -146,7 +120,7 @@ static double weights_bytes(const tt_needs *n)
 tt_status session_plan(session *s)
 {
     tt_needs n;
-    if (s->ctx->device || tt_run_time(s->ctx, s->run, PLAN, &n)) {
+    if (s->ctx->device || tt_run_time(s->ctx, s->run, &n)) {
         if (s->ctx->status && s->ctx->status != TT_EUNSUPPORTED)
             return s->ctx->status;
         progress_say(&s->progress, "time is not measured: %s",
@@ -155,11 +129,11 @@ tt_status session_plan(session *s)
         tt_clear(s->ctx);
         TT_TRY(tt_run_plan(s->ctx, s->run, &n));
     }
-    if (tt_team_rank(s->ctx) == 0) print_model(s);
+    if (tt_team_rank(s->ctx) > 0) return s->ctx->status;
+    print_model(s);
     print(&n, tt_run_videos(s->run));
     const double gigabytes = 1e-9 * weights_bytes(&n);
-    if (tt_run_settings(s->run)->model.sizes_alone)
-        printf("  reading the weights from the disk comes on top: %.3g GB, "
-               "once; %.2g s at 1 GB/s\n", gigabytes, gigabytes);
-    return print_ranks(s->ctx, &n);
+    printf("  reading the weights from the disk comes on top: %.3g GB, once; "
+           "%.2g s at 1 GB/s\n", gigabytes, gigabytes);
+    return s->ctx->status;
 }

@@ -66,14 +66,6 @@ void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a);
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
 void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a);
 
-/* Values of scratch that a product takes of its own (ops/room.h). */
-#define CUDA_ROOM(op)                                                          \
-    int64_t cuda_##op##_room(const tt_##op##_args *a);                         \
-    int64_t cuda_mma_##op##_room(const tt_##op##_args *a);
-CUDA_ROOM(linear)
-CUDA_ROOM(attention)
-CUDA_ROOM(conv)
-
 /* tt_ops.laid of the classes of tensor cores. */
 int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D);
 

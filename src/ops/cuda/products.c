@@ -61,11 +61,6 @@ static bool plain(const tt_tensor *w)
     return w->dtype == TT_F32 && w->scale == 0;
 }
 
-static int64_t weights_room(const tt_tensor *w)
-{
-    return plain(w) ? 0 : tt_tensor_count(w);
-}
-
 /* The weights as floats on the GPU. */
 static const float *weights(call *c, const tt_tensor *w)
 {
@@ -256,12 +251,6 @@ static bool rounded(const tt_tensor *w, int64_t width)
     return w->dtype == TT_BF16 && w->scale == 0 && w->dim[1] == width;
 }
 
-static int64_t weight_factors_room(const tt_tensor *w, int64_t width)
-{
-    if (rounded(w, width)) return 0;
-    return weights_room(w) + factors_room(w->dim[0], width);
-}
-
 /* Weights [o, k] as factors, rows filled up to `width`: those stored so where
  * they lie. */
 static const uint16_t *weight_factors(call *c, const tt_tensor *w,
@@ -327,12 +316,6 @@ static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
     PLACE(c, READ(stored, o * k));
     fill_blocks(c, CUDA_blocks_bf16, to, stored, o, k, k);
     return to;
-}
-
-static int64_t weight_blocks_room(const tt_tensor *w)
-{
-    return blocks_room(w->dim[0], w->dim[1]) +
-           (stored_blocks(w) ? 0 : weights_room(w));
 }
 
 /* Do outputs lie together by fours, as the kernel stores them? */
@@ -630,55 +613,4 @@ void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a)
     else
         windows_conv(&c, &d, width);
     end(&c);
-}
-
-/* ---- room (ops/room.h) --------------------------------------------------- */
-
-int64_t cuda_linear_room(const tt_linear_args *a)
-{
-    return weights_room(a->w);
-}
-
-int64_t cuda_attention_room(const tt_attention_args *a)
-{
-    (void)a;
-    return 0;
-}
-
-int64_t cuda_conv_room(const tt_conv_args *a)
-{
-    return weights_room(a->w);
-}
-
-int64_t cuda_mma_linear_room(const tt_linear_args *a)
-{
-    const int64_t k = a->w->dim[1], width = up_to(k, 8);
-    const cuda_epilogue plain = {.kind = CUDA_PLAIN};
-    if (cuda_wgmma() && by_fours(a, &plain))
-        return blocks_room(a->n, k) + weight_blocks_room(a->w);
-    return factors_room(a->n, width) + weight_factors_room(a->w, width);
-}
-
-int64_t cuda_mma_attention_room(const tt_attention_args *a)
-{
-    const int64_t kv = a->laid ? 0 : a->H * cuda_mma_laid(NULL, a->N, a->D);
-    if (by_blocks(a)) return kv + blocks_room(a->T, a->H * a->D);
-    return kv + factors_room(a->T * a->H, up_to(a->D, 16));
-}
-
-int64_t cuda_mma_conv_room(const tt_conv_args *a)
-{
-    if (!a->by_class) return cuda_conv_room(a);
-    int64_t k;
-    const tt_tensor w = conv_weights(a, &k);
-    const int64_t pixels = a->Ho * a->Wo, width = up_to(k, 8);
-    int64_t all = cuda_wgmma() && in_eights(a, k)
-                      ? weight_blocks_room(&w)
-                      : weight_factors_room(&w, width);
-    for (int i = 0; i < a->kt && !a->bf16; i++)
-        if (a->frame[i])
-            all += factors_room(1, up_to(a->Hi * a->Wi * a->Cin, 8));
-    if (a->Cin % 8)
-        all += factors_room(windows_step(pixels, width), width);
-    return all;
 }

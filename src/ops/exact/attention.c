@@ -237,17 +237,6 @@ int64_t exact_f32_attention_laid(const tt_attention_args *a)
     return exact_walk_laid(&e.walk);
 }
 
-int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
-{
-    const plan e = plan_for(a);
-    const exact_cut cut = exact_walk_cut(ctx, &e.walk);
-    work counted;
-    return cut.laid +
-           cut.threads * work_of(&counted, NULL, &e,
-                                 exact_least(exact_round_up(a->N, e.kn->am),
-                                             TT_KEY_BLOCK), cut.panels);
-}
-
 void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     const plan e = plan_for(a);

@@ -135,14 +135,7 @@ void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
 /* Of the class of these kernels, of shapes that they take. */
 bool bf16_conv_takes(const tt_conv_args *p, const tt_bf16_kernels *kn);
 void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn);
-/* Floats of scratch that a call writes (ops/room.h). */
-int64_t bf16_conv_room(const tt_ctx *ctx, const tt_conv_args *p,
-                       const tt_bf16_kernels *kn);
-int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
-                         const tt_bf16_kernels *kn);
 int64_t bf16_attention_laid(const tt_attention_args *a,
-                            const tt_bf16_kernels *kn);
-int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
                             const tt_bf16_kernels *kn);
 
 #endif

@@ -165,18 +165,6 @@ int64_t bf16_attention_laid(const tt_attention_args *a,
     return exact_walk_laid(&e.walk);
 }
 
-int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
-                            const tt_bf16_kernels *kn)
-{
-    const plan e = plan_for(a, kn);
-    const exact_cut cut = exact_walk_cut(ctx, &e.walk);
-    const int64_t n = exact_least(a->N, TT_KEY_BLOCK);
-    work counted;
-    return cut.laid +
-           cut.threads * work_of(&counted, NULL, &e,
-                                 exact_round_up(n, BF16_GROUP), cut.panels);
-}
-
 void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
                     const tt_bf16_kernels *kn)
 {

@@ -86,8 +86,8 @@ static int64_t packed_room(const plan *e)
     return exact_round_up(e->panels * e->kn->nr * e->K / 2, 16);
 }
 
-int64_t bf16_conv_room(const tt_ctx *ctx, const tt_conv_args *p,
-                       const tt_bf16_kernels *kn)
+static int64_t all_room(const tt_ctx *ctx, const tt_conv_args *p,
+                        const tt_bf16_kernels *kn)
 {
     const plan e = plan_for(p, kn);
     return packed_room(&e) + ctx->nthreads * own_room(&e);
@@ -199,7 +199,7 @@ void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn)
     const exact_units all = units_of(&e, ctx->nthreads);
     const int64_t units = exact_units_count(&all);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, bf16_conv_room(ctx, p, kn));
+    float *room = tt_scratch(ctx, all_room(ctx, p, kn));
     if (room) {
         float *own = room + packed_room(&e);
         e.packed = (uint16_t *)(void *)room;

@@ -134,17 +134,6 @@ static void round_rows(tt_ctx *ctx, uint16_t *to, const tt_tensor *w,
     }
 }
 
-int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
-                         const tt_bf16_kernels *kn)
-{
-    const bool once = rounds_once(a, kn);
-    const tt_tensor w = once ? as_bf16(a->w, NULL) : *a->w;
-    const tt_linear_args rest = {.n = a->n, .w = &w};
-    const plan e = plan_for(&rest, kn);
-    return (once ? rounding_room(ctx, a->w) : 0)
-         + exact_product_room(ctx, &e.walk);
-}
-
 static void multiply(tt_ctx *ctx, const tt_linear_args *a,
                      const tt_bf16_kernels *kn)
 {

@@ -389,7 +389,7 @@ static int64_t turning_room(const plan *e)
     return e->turned ? 0 : exact_round_up(exact_turned_floats(e->p->w), 16);
 }
 
-int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
+static int64_t conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
     if (p->Ho * p->Wo * p->Cout <= 0) return 0;
     const plan e = plan_for(ctx, p);
@@ -403,7 +403,7 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
     const int64_t units = exact_units_count(&e.units);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
+    float *room = tt_scratch(ctx, conv_room(ctx, p));
     if (room) {
         const int64_t none = missing(p);
         e.own = room + turning_room(&e);
@@ -430,7 +430,7 @@ int64_t exact_windows(const tt_conv_args *p)
     return exact_least(p->Ho * p->Wo, n > EXACT_MAX_NR ? n : EXACT_MAX_NR);
 }
 
-int64_t exact_windows_room(const tt_conv_args *p)
+static int64_t windows_room(const tt_conv_args *p)
 {
     return exact_windows(p) * p->kt * p->kh * p->kw * p->Cin;
 }
@@ -442,7 +442,7 @@ void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,
     const int64_t pixels = p->Ho * p->Wo, step = exact_windows(p);
     const tt_tensor w = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, K});
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *x = tt_scratch(ctx, exact_windows_room(p));
+    float *x = tt_scratch(ctx, windows_room(p));
     for (int64_t r = 0; x && r < pixels; r += step) {
         const int64_t n = exact_least(pixels - r, step);
         TT_PARALLEL_FOR_WORK(ctx, n * K)

@@ -221,11 +221,7 @@ TT_CLASSES(EXACT_CLASS_DECLARED)
 /* tt_ops.laid of every class. */
 int64_t exact_laid(tt_ctx *ctx, int64_t N, int64_t D);
 
-/* Values of scratch that a call writes (ops/room.h). */
-int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 int64_t exact_f32_attention_laid(const tt_attention_args *a);
-int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
-int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
 
 /* The weights of nr outputs from o0 on, a multiple of nr, and of products from
  * k0 on, [.., nr], where somebody has turned them beforehand; else NULL. */
@@ -250,7 +246,6 @@ int64_t exact_turned_floats(const tt_tensor *w);
 void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,
                         void (*linear)(tt_ctx *ctx, const tt_linear_args *a));
 int64_t exact_windows(const tt_conv_args *p);
-int64_t exact_windows_room(const tt_conv_args *p);
 
 static inline int64_t exact_least(int64_t a, int64_t b)
 {

@@ -161,13 +161,6 @@ static plan plan_for(const tt_linear_args *a)
                   .kn = kn};
 }
 
-int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
-{
-    if (exact_turns(ctx, a)) return exact_turned_linear_room(ctx, a);
-    const plan e = plan_for(a);
-    return exact_product_room(ctx, &e.walk);
-}
-
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     if (exact_turns(ctx, a)) {

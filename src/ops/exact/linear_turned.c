@@ -239,13 +239,6 @@ static int64_t turning_room(const tt_ctx *ctx, const tt_tensor *w)
     return exact_turned_floats(w) + ctx->nthreads * own_size();
 }
 
-int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
-{
-    const plan e = plan_for(a);
-    return (turns_once(a) ? turning_room(ctx, a->w) : 0)
-           + exact_product_room(ctx, &e.walk);
-}
-
 static void multiply(tt_ctx *ctx, const tt_linear_args *a)
 {
     const plan e = plan_for(a);

@@ -151,7 +151,7 @@ static int64_t all_room(const block *b)
            + (b->ahead && more > 0 ? laid_room(b, more) : 0);
 }
 
-int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p)
+static int64_t product_room(const tt_ctx *ctx, const exact_product *p)
 {
     if (p->a->n <= 0 || p->a->w->dim[0] <= 0) return 0;
     const block b = plan(ctx, p);
@@ -180,7 +180,7 @@ void exact_product_all(tt_ctx *ctx, const exact_product *p)
     if (a->n <= 0 || a->w->dim[0] <= 0) return;
     block all = plan(ctx, p);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, exact_product_room(ctx, p));
+    float *room = tt_scratch(ctx, product_room(ctx, p));
     if (room) {
         all.own = room + all_room(&all);
         block b = block_of(&all, room, 0);

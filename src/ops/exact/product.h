@@ -83,13 +83,10 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
 
 /* y = x w^T + b; K > 0. */
 void exact_product_all(tt_ctx *ctx, const exact_product *p);
-/* Floats of scratch that it writes. */
-int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p);
 
 /* Is a linear layer of class f32 one of linear_turned.c? K > 0 of it, then. */
 bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a);
 void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a);
-int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 
 #endif
 #endif

@@ -72,10 +72,7 @@ const tt_tc_kernels *exact_tc_kernels(int unit);
 
 void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit);
 void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit);
-/* Floats of scratch that a call writes (ops/room.h). */
-int64_t exact_tc_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 int64_t exact_tc_attention_laid(const tt_attention_args *a);
-int64_t exact_tc_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
 
 #endif
 #endif

@@ -176,17 +176,6 @@ int64_t exact_tc_attention_laid(const tt_attention_args *a)
     return exact_walk_laid(&e.walk);
 }
 
-int64_t exact_tc_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
-{
-    const plan e = plan_for(a, 0);
-    const exact_cut cut = exact_walk_cut(ctx, &e.walk);
-    const int64_t n = exact_least(a->N, TC_KEY_BLOCK);
-    work counted;
-    return cut.laid +
-           cut.threads * work_of(&counted, NULL, &e,
-                                 exact_round_up(n, TC_GROUP), cut.panels);
-}
-
 void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit)
 {
     const plan e = plan_for(a, unit);

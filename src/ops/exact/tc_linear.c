@@ -84,7 +84,7 @@ static void run_job(tt_ctx *ctx, const job *q, float *own, int64_t per)
 }
 
 /* Floats of packed outputs, and beside them of each thread: rows, or outputs
- * that are widened. No more than the call writes (ops/room.h). */
+ * that are widened. No more than the call writes. */
 typedef struct size {
     int64_t packed, own;
 } size;
@@ -104,12 +104,6 @@ static size size_of(const tt_linear_args *a)
     const int64_t rows = TC_ROWS_FLOATS(least(a->n, t->tc_rows), up);
     const int64_t wide = TC_NR * up;
     return (size){panels * TC_LANES_FLOATS(up), rows > wide ? rows : wide};
-}
-
-int64_t exact_tc_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
-{
-    const size s = size_of(a);
-    return s.packed + ctx->nthreads * s.own;
 }
 
 void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)

@@ -52,7 +52,6 @@ io/safetensors        files
 io/sha256             files
 io/st_write           files
 io/torchfile          files
-io/turned             files
 io/verify             files
 io/video              pictures
 io/video_in           pictures
@@ -65,7 +64,6 @@ ops/laid              gives operators values of the host
 ops/tensor_core       gives operators values of the host
 ops/tensor_core_exact gives operators values of the host
 ops/tuning            gives operators values of the host
-ops/turned            gives operators values of the host
 ops/units             numbers of the host
 ops/vdp_unit          gives operators values of the host
 ops/worked_example    gives operators values of the host

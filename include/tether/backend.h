@@ -93,9 +93,6 @@ struct tt_ops {
      * table and replaces its `attention` sets it to NULL, unless that reads
      * `laid` and `good` itself. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
-    /* The `lanes` of which products take weights that are turned already
-     * (tt_tensor.turned); 0: of none. NULL: never of any. */
-    int64_t (*lanes)(tt_ctx *ctx);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \
     void (*op)(tt_ctx *ctx, const tt_##op##_args *a);

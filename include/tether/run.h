@@ -40,8 +40,6 @@ typedef struct tt_model_paths {
     const char *text_encoder, *tokenizer, *checkpoint;
     const char *vae_class; /* of classes.h; f32 where it is not given         */
     const char *history_dir; /* of tt_vae_use_folder                          */
-    const char *turned_dir;  /* folder of weights as kernels read them, made
-                                where they are missing; NULL: none            */
     bool sizes_alone; /* `model` is the name of a published model, of which
                          a plan needs no more; tt_run_open sets it            */
     bool shapes_alone; /* a plan, which needs no values; tt_run_open sets it  */
@@ -156,15 +154,6 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
      "--vae-class other than f32), 2.6 of the encoder. It needs a fast disk, " \
      "not a folder that is memory itself (tmpfs). The files have no name and " \
      "are gone at the end. No bit depends on it"}
-#define TT_MODEL_ROW_TURNED_DIR(type, member)                                  \
-    {TT_SETTING_TEXT, "turned-dir", 0, offsetof(type, member.turned_dir),      \
-     "FOLDER", "keep weights of the transformer and of the VAE's decoder in "  \
-     "files of this folder as kernels of this CPU read them, turned, which is "\
-     "done in every pass otherwise: up to 4 % less time at small sizes, in "   \
-     "class f32. The 1.3B model takes 6.1 GB of disk, and bf16 weights as "    \
-     "much as float32. The first run makes the files, in less than a minute, " \
-     "and when the model's file has changed they are made anew; they may be "  \
-     "deleted at any time. No bit depends on it, if nobody changes them"}
 #define TT_MODEL_ROWS_TEXT(type, member)                                       \
     {TT_SETTING_READ, "text-encoder", 0, offsetof(type, member.text_encoder),  \
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \

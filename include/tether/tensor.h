@@ -65,13 +65,6 @@ typedef struct tt_tensor {
                      8-bit weights that come with one number per tensor      */
     bool native;  /* in the host's byte order, as values computed here are;
                      else little-endian, as in files. The same on most hosts */
-    /* NULL, or the values again as kernels read them that have rows along the
-     * lanes of vectors: of a matrix [o, i], as which what is behind the first
-     * extent counts, [ceil(o / lanes), i, lanes] float32 values of the host,
-     * zeros for rows past o; every address a multiple of 64. Views of a part
-     * and of another shape have none. */
-    const float *turned;
-    int64_t lanes;
 } tt_tensor;
 
 /* Bytes of one element of `t`, or of one block of a quantised type; 0 for

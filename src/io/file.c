@@ -223,13 +223,6 @@ void file_expect(const tt_file *f, const tt_tensor *t, int64_t first,
         file_expect(f->shard[i], t, first, n);
 }
 
-void file_stamp(tt_sha256 *s, const tt_file *f)
-{
-    tt_sha256_add(s, &f->map.size, sizeof f->map.size);
-    tt_sha256_add(s, f->map.changed, sizeof f->map.changed);
-    for (int64_t i = 0; i < f->nshards; i++) file_stamp(s, f->shard[i]);
-}
-
 /* ---- questions ----------------------------------------------------------- */
 
 const char *tt_file_format(const tt_file *f)

@@ -52,8 +52,6 @@ tt_status index_read(tt_ctx *ctx, tt_file *f);
 /* A file that must be safetensors: an index never leads to another index. */
 tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path);
 
-/* Sizes of the mapped files and when they were changed. */
-void file_stamp(tt_sha256 *s, const tt_file *f);
 
 /* Refuse a file that ends before the `whole` bytes its header speaks of. */
 tt_status io_cut_off(tt_ctx *ctx, const tt_file *f, int64_t whole);

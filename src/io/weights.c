@@ -343,7 +343,6 @@ void tt_weights_close(tt_weights *w)
 {
     if (!w) return;
     tt_file_close(w->file);
-    tt_file_close(w->turned);
     tt_arena_free(&w->arena);
     free(w);
 }
@@ -375,7 +374,6 @@ void tt_weights_release(const tt_weights *w, const tt_tensor *t)
 {
     if (!w) return;
     file_release(w->file, t);
-    weights_release_turned(w, t);
 }
 
 void weights_release_all(const tt_ctx *ctx, const tt_weights *w,
@@ -396,9 +394,7 @@ void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
 /* Of what is read in every pass. */
 static int64_t bytes_used(const tt_weights *w)
 {
-    const int64_t stored = tt_file_bytes(w->file);
-    const int64_t turned = tt_file_bytes(w->turned);
-    return turned > stored ? turned : stored;
+    return tt_file_bytes(w->file);
 }
 
 bool tt_weights_large(const tt_weights *w)

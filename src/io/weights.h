@@ -27,7 +27,6 @@ struct tt_weights {
     tt_model_kind kind;
     bool shapes_alone;  /* tt_weights_options                                */
     bool checked;       /* its values: tt_weights_check                      */
-    tt_file *turned;    /* values of weights_turn; NULL: none                */
     int64_t capacity;   /* of blank weights (blank.h), in tensors; 0: these
                            are those of a file                               */
     int64_t next;       /* bytes of them that are given out                  */
@@ -55,34 +54,5 @@ void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
  * Ask only when the shape is the expected one: a few bytes of file can
  * describe a tensor of any size (stride 0). */
 const tt_tensor *weights_pack(tt_weights *w, weight *x);
-
-/* What identifies the files without reading them: sizes and times. */
-void weights_stamp(tt_sha256 *s, const tt_weights *w);
-
-/* What weights_turn takes. */
-typedef struct weights_turning {
-    const char *option, *folder; /* who asks, and where the file goes         */
-    const char *key;             /* of the values it is made from             */
-    const char *prefix;          /* of the names of what is turned            */
-    int64_t lanes;
-    tt_status (*check)(void *user); /* before it is made: is this a model at
-                                       all? Or NULL                           */
-    void (*progress)(void *user, const char *path, int64_t done,
-                     int64_t total); /* in bytes, while it is made; or NULL   */
-    void *user;
-} weights_turning;
-
-/* From here on matrices, and weights of convolutions in float32, have
- * tt_tensor.turned, from a file of that folder that is made where it is missing
- * or has another key. Before they are bound.
- * Errors   TT_EIO  the folder, its disk, or the file; TT_EINTR */
-tt_status weights_turn(tt_weights *w, const weights_turning *how);
-/* Path of that file; NULL: nothing is turned. */
-const char *weights_turned_path(const tt_weights *w);
-/* From the same file: the weights [cout, cin, taps] of a convolution as [cout,
- * taps, cin]; NULL: it has them not. */
-const float *weights_packed(const tt_weights *w, const char *name);
-/* tt_weights_release of what is turned of a tensor, if anything. */
-void weights_release_turned(const tt_weights *w, const tt_tensor *t);
 
 #endif

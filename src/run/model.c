@@ -203,14 +203,6 @@ static void say_choice(tt_ctx *ctx, const tt_model_paths *p,
                 "--dit FILE takes others", path, p->model);
 }
 
-static tt_status check_dit(tt_ctx *ctx, const tt_model_paths *p)
-{
-    tt_dit *m;
-    TT_TRY(tt_model_open_dit(ctx, &m, p, NULL));
-    tt_dit_close(m);
-    return TT_OK;
-}
-
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
                          tt_model_source *source, const tt_run_events *events)
 {
@@ -226,12 +218,6 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
     TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);
     say_choice(ctx, p, w, path, events);
-    const model_part part = {"blocks.", ctx->ops->cls, true, events,
-                             check_dit};
-    if (model_turn(ctx, w, p, &part)) {
-        tt_weights_close(w);
-        return ctx->status;
-    }
     return tt_dit_load(ctx, out, w, there ? config : NULL, p->heads);
 }
 
@@ -267,19 +253,9 @@ static tt_status settle(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
     return ctx->status;
 }
 
-static tt_status check_vae(tt_ctx *ctx, const tt_model_paths *p)
-{
-    tt_vae *v;
-    TT_TRY(tt_model_open_vae_part(ctx, &v, p, TT_VAE_DECODER, NULL));
-    tt_vae_close(v);
-    return TT_OK;
-}
-
-/* The encoder is not turned: it works at the beginning alone. */
-static tt_status open_vae_part(tt_ctx *ctx, tt_vae **out,
-                               const tt_model_paths *p, unsigned parts,
-                               tt_model_source *source,
-                               const tt_run_events *events)
+tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
+                                 const tt_model_paths *p, unsigned parts,
+                                 tt_model_source *source)
 {
     const char *path = p->vae ? p->vae : p->model;
     *out = NULL;
@@ -287,45 +263,25 @@ static tt_status open_vae_part(tt_ctx *ctx, tt_vae **out,
         return tt_fail(ctx, TT_EINVAL, "no VAE given: use -m DIR or --vae "
                        "FILE");
     tt_weights *w;
-    model_part part = {.prefix = "decoder.", .events = events,
-                       .check = check_vae};
     const tt_weights_options opt = {.ema = -1, .shapes_alone = p->shapes_alone};
     TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_VAE, &opt));
     tell_source(source, w);
-    tt_model_vae_class(ctx, &part.cls, p);
-    if (parts & TT_VAE_DECODER && model_turn(ctx, w, p, &part)) {
-        tt_weights_close(w);
-        return ctx->status;
-    }
     tt_vae_load_parts(ctx, out, w, parts);
-    return settle(ctx, out, p);
-}
-
-tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
-                         tt_model_source *source, const tt_run_events *events)
-{
-    tt_weights *w;
-    if (!p->tiny_vae)
-        return open_vae_part(ctx, out, p, TT_VAE_DECODER, source, events);
-    *out = NULL;
-    const tt_weights_options opt = {.ema = -1, .shapes_alone = p->shapes_alone};
-    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, &opt));
-    tell_source(source, w);
-    tt_vae_load_tiny(ctx, out, w);
     return settle(ctx, out, p);
 }
 
 tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
                             tt_model_source *source)
 {
-    return model_open_vae(ctx, out, p, source, NULL);
-}
-
-tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
-                                 const tt_model_paths *p, unsigned parts,
-                                 tt_model_source *source)
-{
-    return open_vae_part(ctx, out, p, parts, source, NULL);
+    tt_weights *w;
+    if (!p->tiny_vae)
+        return tt_model_open_vae_part(ctx, out, p, TT_VAE_DECODER, source);
+    *out = NULL;
+    const tt_weights_options opt = {.ema = -1, .shapes_alone = p->shapes_alone};
+    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, &opt));
+    tell_source(source, w);
+    tt_vae_load_tiny(ctx, out, w);
+    return settle(ctx, out, p);
 }
 
 tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,

@@ -103,7 +103,7 @@ static tt_status open_vae(tt_ctx *ctx, const tt_run *r, tt_vae **vae,
                           tt_model_source *from)
 {
     const int64_t C = tt_dit_get_config(r->dit)->in_dim;
-    TT_TRY(model_open_vae(ctx, vae, &r->s.model, from, &r->events));
+    TT_TRY(tt_model_open_vae(ctx, vae, &r->s.model, from));
     if (tt_vae_z(*vae) != C)
         tt_fail(ctx, TT_ESHAPE, "the transformer makes %lld latent channels "
                 "and the VAE takes %lld: they belong to different models",
@@ -260,7 +260,6 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
 {
     TT_TRY(tt_settings_copy(ctx, &r->s, s));
     TT_TRY(tt_settings_check(ctx, &r->s, &r->opt));
-    if (r->s.plan) r->s.model.turned_dir = NULL; /* a plan writes nothing */
     TT_TRY(check_name(ctx, r));
     r->s.model.shapes_alone = r->s.plan;
     TT_TRY(share_out(ctx, r));

@@ -7,7 +7,6 @@
  *   policy_settings.c    those of the cache policies
  *   model.c              where the parts of the model come from
  *   published.c          the sizes of the published model, without weights
- *   turned.c             weights as kernels read them, in a folder
  *   scenes.c             scenes, and restarts with their noise
  *   texts.c              prompts to embeddings; the encoder is gone afterwards
  *   encode.c, given.c    pictures and videos through the VAE; given frames
@@ -58,25 +57,9 @@ bool published_name(const char *model);
 tt_status model_weights(tt_ctx *ctx, tt_weights **out, const tt_model_paths *p,
                         const char *path, tt_model_kind kind,
                         const tt_weights_options *opt);
-/* tt_model_open_dit and _vae; `events` (or NULL) learns of work that takes
- * time. */
+/* tt_model_open_dit; `events` (or NULL) learns which weights were chosen. */
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
                          tt_model_source *source, const tt_run_events *events);
-tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
-                         tt_model_source *source, const tt_run_events *events);
-/* A part of the model whose weights may be turned. */
-typedef struct model_part {
-    const char *prefix;          /* of their names                            */
-    tt_class cls;                /* it computes in                            */
-    bool warns;                  /* where there are no kernels for that       */
-    const tt_run_events *events; /* or NULL                                   */
-    tt_status (*check)(tt_ctx *ctx, const tt_model_paths *p); /* can it be
-                                    loaded? Says why not                      */
-} model_part;
-/* They are, before they are bound, where the paths name a folder for it.
- * Errors  TT_EIO, TT_EINTR: those of making the file */
-tt_status model_turn(tt_ctx *ctx, tt_weights *w, const tt_model_paths *p,
-                     const model_part *part);
 
 /* ---- scenes and restarts ------------------------------------------------- */
 

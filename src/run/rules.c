@@ -177,11 +177,6 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
         return tt_fail(ctx, TT_EINVAL, "--history-dir: what the VAE remembers "
                        "is in memory of %s, not in the host's",
                        ctx->device->name);
-    if (g->model.turned_dir && !*g->model.turned_dir)
-        return tt_fail(ctx, TT_EINVAL, "--turned-dir needs a folder");
-    if (g->model.turned_dir && tt_team_size(ctx) > 1)
-        return tt_fail(ctx, TT_EINVAL, "--turned-dir goes with one rank: all "
-                       "others would write the same file");
     if (g->label && !g->analyze)
         return tt_fail(ctx, TT_EINVAL, "--label needs --analyze FOLDER");
     if (given(g, "checkpoint-every") && g->checkpoint_every < 0)

@@ -189,7 +189,6 @@ static const tt_setting fixed[] = {
      "memory itself (tmpfs). The files have no name and are gone when the run "
      "ends, however it ends. No bit depends on it"},
     TT_MODEL_ROW_HISTORY_DIR(tt_settings, model),
-    TT_MODEL_ROW_TURNED_DIR(tt_settings, model),
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",
      "how mpirun's ranks share the work: 4,4,1 gives the third a ninth "
      "(default: equal). No bit depends on it"},

@@ -125,12 +125,8 @@ void vae_bind_conv(tt_bind *b, vae_conv *c, const char *prefix, int dims,
         const int64_t taps = (int64_t)kt * k * k;
         /* without a channel or a tap axis to move, the stored order is ours */
         const bool ours = taps == 1 || cin == 1;
-        const float *made = weights_packed(b->w, name);
-        const void *w = made ? made : ours ? t.data
-                                           : repack(b, &t, cout, cin, taps);
+        const void *w = ours ? t.data : repack(b, &t, cout, cin, taps);
         c->w = tt_tensor_like(&t, w, 5, packed);
-        c->w.turned = t.turned;
-        c->w.lanes = t.lanes;
         c->w = tt_place(b->ctx, b->arena, &c->w);
         if (w != t.data) tt_weights_release(b->w, &t);
     }

@@ -120,104 +120,6 @@ static void test_files(void)
     expect(rmdir(at("kept")) == 0, "nothing is left in their folder");
 }
 
-/* ---- weights that are turned --------------------------------------------- */
-
-/* A run of 432 tokens a chunk. */
-TT_PRINTF(1, 2)
-static int turned(const char *fmt, ...)
-{
-    char args[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(args, sizeof args, fmt, ap);
-    va_end(ap);
-    return run("generate -t 1 -m net --embeds %s --vae %s -W 256 -H 144 "
-               "--latents 3 --overwrite %s", embeds, vae, args);
-}
-
-/* The folder's files of a part, by their names. */
-static int kept(const char *what)
-{
-    char command[1200];
-    snprintf(command, sizeof command, "exit $(ls '%s' | grep -c '%s')",
-             at("turned"), what);
-    return WEXITSTATUS(system(command));
-}
-
-/* `net` becomes a model; then one of other values. */
-static void become(void)
-{
-    char command[2600];
-    snprintf(command, sizeof command, "mkdir '%s' && cp '%s'/* '%s'", at("net"),
-             model, at("net"));
-    expect(system(command) == 0, "a copy of a model");
-}
-
-static void become_another(void)
-{
-    const char *path = at("net/diffusion_pytorch_model.safetensors");
-    expect(run("convert -q net/diffusion_pytorch_model.safetensors --dtype "
-               "bf16 -o bf16.st") == 0 && !rename(at("bf16.st"), path),
-           "the same in bf16: %s", said);
-}
-
-static bool told(void)
-{
-    return strstr(said, "turning weights for kernels") != NULL;
-}
-
-/* --plan writes nothing; what does not compute in class f32 has no file. */
-static void test_turned_parts(bool none)
-{
-    static const struct { const char *args; int dit, vae; } row[] = {
-        {"--plan", 0, 0}, {"--class vdp --no-decode", 0, 0},
-        {"--vae-class vdp", 1, 0}, {"--class vdp", 1, 1}};
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        expect(turned("-o parts-t.y4m --turned-dir turned %s", row[i].args)
-               == 0, "%s: %s", row[i].args, said);
-        expect(kept("^diffusion") == (none ? 0 : row[i].dit)
-               && kept("^weights") == (none ? 0 : row[i].vae),
-               "%s: %d and %d files", row[i].args, kept("^diffusion"),
-               kept("^weights"));
-        expect(!strstr(row[i].args, "--class vdp")
-               || strstr(said, "--turned-dir has no effect on the transformer")
-               || strstr(row[i].args, "--vae-class"), "%s: %s", row[i].args,
-               said);
-    }
-}
-
-/* The same bytes, with files that are made once, and anew for a model that has
- * become another one. */
-static void test_turned(void)
-{
-    char command[1200];
-    if (test_guarded()) return; /* no kernels, no word */
-    mkdir(at("turned"), 0777);
-    become();
-    expect(turned("-o t0.y4m --turned-dir turned") == 0, "first: %s", said);
-    const bool none = strstr(said, "--turned-dir has no effect") != NULL;
-    if (none) skip("--turned-dir: this CPU has no kernels for it");
-    expect(told() == !none, "it is said: %s", said);
-    expect(turned("-o t1.y4m --turned-dir turned -v") == 0 && !told(),
-           "again: %s", said);
-    expect((strstr(said, "turned weights: ") != NULL) == !none, "-v: %s", said);
-    expect(turned("-q -o t2.y4m") == 0, "as it is: %s", said);
-    expect_same("t0.y4m", "t2.y4m");
-    expect_same("t1.y4m", "t2.y4m");
-    become_another();
-    expect(turned("-o t3.y4m --turned-dir turned") == 0 && told() == !none,
-           "another model: %s", said);
-    expect(turned("-q -o t4.y4m") == 0, "as it is: %s", said);
-    expect_same("t3.y4m", "t4.y4m");
-    expect(!same(at("t2.y4m"), at("t4.y4m")), "two models differ");
-    expect(turned("-q -o t.y4m --turned-dir nowhere") == (none ? 0 : 1)
-           && (none || strstr(said, "--turned-dir nowhere")), "no folder: %s",
-           said);
-    snprintf(command, sizeof command, "rm -f '%s'/*", at("turned"));
-    expect(system(command) == 0, "an empty folder");
-    test_turned_parts(none);
-}
-
 /* ---- order --------------------------------------------------------------- */
 
 static void test_order(void)
@@ -480,7 +382,6 @@ int main(int argc, char **argv)
     test_bytes();
     test_clips();
     test_files();
-    test_turned();
     test_order();
     test_viewer();
     test_ends("tether", "after.mp4", "after.st");

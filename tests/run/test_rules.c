@@ -209,34 +209,11 @@ static void check_lengths(void)
     }
 }
 
-static void on_rank(void *user, tt_ctx *c)
-{
-    tt_rollout_options o;
-    tt_settings own;
-    if (tt_settings_copy(c, &own, user)) return;
-    tt_settings_check(c, &own, &o);
-    tt_settings_free(&own);
-}
-
-/* All ranks would write the same file. */
-static void check_ranks(void)
-{
-    tt_settings s = settings_of("turned-dir=.", true);
-    expect_ok(tt_team_threads(ctx, 1, on_rank, &s), "one rank");
-    const tt_status status = tt_team_threads(ctx, 2, on_rank, &s);
-    expect(status == TT_EINVAL
-           && strstr(tt_message(ctx), "--turned-dir goes with one rank"),
-           "two ranks: %s", tt_message(ctx));
-    tt_clear(ctx);
-    tt_settings_free(&s);
-}
-
 int main(void)
 {
     ctx = test_begin("run/rules");
     check_refused();
     check_taken();
     check_lengths();
-    check_ranks();
     return test_end();
 }

@@ -180,7 +180,6 @@ int main(void)
     rule("keep-keys", "perhaps", "auto, yes or no");
     rule("kv-dir", "", "needs a folder");
     rule("history-dir", "", "needs a folder");
-    rule("turned-dir", "", "needs a folder");
     rule("label", "mine", "needs --analyze");
     rule("steps", "1000,x", "numbers like");
     tt_settings_free(&s);

@@ -66,8 +66,7 @@ MAX_RANK = 8
 class Tensor(C.Structure):
     _fields_ = [("data", PTR), ("dtype", INT), ("rank", INT),
                 ("dim", I64 * MAX_RANK), ("stride", I64 * MAX_RANK),
-                ("scale", C.c_float), ("native", C.c_bool),
-                ("turned", PTR), ("lanes", I64)]
+                ("scale", C.c_float), ("native", C.c_bool)]
 
 
 class Abi(C.Structure):

@@ -145,8 +145,7 @@ static plan plan_for(const tt_ctx *ctx, const tt_conv_args *p)
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *t = exact_tuned(kn->level);
     plan e = {.p = p, .kn = kn, .K = (int64_t)p->kt * p->kh * p->kw * p->Cin,
-              .wide = exact_round_up(p->Cout, kn->nr),
-              .turned = exact_turned(p->w, 0, 0)};
+              .wide = exact_round_up(p->Cout, kn->nr)};
     e.slice = exact_least(e.K, t->conv_slice * TT_DOT_BLOCK);
     plan_block(&e, t->conv_inputs, ctx->nthreads);
     const int64_t inputs = conv_block_values(&e.block);
@@ -383,10 +382,10 @@ static void one_unit(const plan *e, exact_unit u)
     }
 }
 
-/* Floats for weights that nobody has turned. */
+/* Floats for weights that are turned. */
 static int64_t turning_room(const plan *e)
 {
-    return e->turned ? 0 : exact_round_up(exact_turned_floats(e->p->w), 16);
+    return exact_round_up(exact_turned_floats(e->p->w), 16);
 }
 
 static int64_t conv_room(const tt_ctx *ctx, const tt_conv_args *p)
@@ -407,10 +406,8 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     if (room) {
         const int64_t none = missing(p);
         e.own = room + turning_room(&e);
-        if (!e.turned) {
-            exact_turn_all(ctx, room, &w2, e.own, e.own_size);
-            e.turned = room;
-        }
+        exact_turn_all(ctx, room, &w2, e.own, e.own_size);
+        e.turned = room;
         if (none && first_finite(ctx, &e, none)) e.from = none;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t i = 0; i < units; i++)

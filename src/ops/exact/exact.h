@@ -223,20 +223,16 @@ int64_t exact_laid(tt_ctx *ctx, int64_t N, int64_t D);
 
 int64_t exact_f32_attention_laid(const tt_attention_args *a);
 
-/* The weights of nr outputs from o0 on, a multiple of nr, and of products from
- * k0 on, [.., nr], where somebody has turned them beforehand; else NULL. */
-const float *exact_turned(const tt_tensor *w, int64_t o0, int64_t k0);
-
 /* panel [kc, nr] = transpose of nr rows of w [o, K] from o0 on, products
  * [k0, k0 + kc); lanes past the last row are zero. `wide` [nr, kc] receives
  * rows that must be widened. */
 void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
                         int64_t k0, int64_t kc, float *wide);
 
-/* All weights w [o, K] turned, as tt_tensor.turned has them, a panel's block of
- * the definition at a time; `wide` has a part for every thread, `apart` floats
- * behind each other, for rows of a block that must be widened. And floats of
- * them, of w of any rank. */
+/* All weights w [o, K] turned, [o / nr, K, nr] with zeros for outputs past o, a
+ * panel's block of the definition at a time; `wide` has a part for every
+ * thread, `apart` floats behind each other, for rows of a block that must be
+ * widened. And floats of them, of w of any rank. */
 void exact_turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide,
                     int64_t apart);
 int64_t exact_turned_floats(const tt_tensor *w);

@@ -10,7 +10,7 @@
  * they belong, and a last tile may have half the rows: of 273, the tokens of a
  * chunk at 208x112, none is computed in vain. `turned_rows` says from how many
  * rows on that pays. From `once_rows` on weights are turned once for all blocks
- * of rows, unless somebody has turned them beforehand. */
+ * of rows. */
 #include "core/parallel.h"
 #include "ops/exact/product.h"
 
@@ -19,11 +19,17 @@
 typedef struct plan {
     exact_product walk;
     const tt_kernels *kn;
+    const float *turned;     /* all weights (exact_turn_all), or NULL         */
 } plan;
+
+static const plan *plan_of(const exact_product *p)
+{
+    return (const plan *)(const void *)p;
+}
 
 static const tt_kernels *kernels_of(const exact_product *p)
 {
-    return ((const plan *)(const void *)p)->kn;
+    return plan_of(p)->kn;
 }
 
 static void rows(const exact_product *p, void *panel, const float *x,
@@ -33,11 +39,12 @@ static void rows(const exact_product *p, void *panel, const float *x,
     kernels_of(p)->turned_rows(panel, x, ld, n, kc);
 }
 
-const float *exact_turned(const tt_tensor *w, int64_t o0, int64_t k0)
+/* The weights of nr outputs from o0 on and of products from k0 on, [.., nr];
+ * NULL: they are not turned yet. */
+static const float *turned(const exact_product *p, int64_t o0, int64_t k0)
 {
-    const int64_t nr = exact_kernels()->nr;
-    if (!w->turned || w->lanes != nr) return NULL;
-    return w->turned + o0 * (tt_tensor_count(w) / w->dim[0]) + k0 * nr;
+    const plan *e = plan_of(p);
+    return e->turned ? e->turned + o0 * p->a->w->dim[1] + k0 * e->kn->nr : NULL;
 }
 
 void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
@@ -99,7 +106,7 @@ static wanted behind(const exact_product *p, exact_slice at)
     const tt_tensor *w = p->a->w;
     wanted next = {.ld = w->dim[1]};
     if (at.after[0] < w->dim[0])
-        next.from = exact_turned(w, at.after[0], at.after[1]);
+        next.from = turned(p, at.after[0], at.after[1]);
     if (next.from || at.after[0] + p->mr > w->dim[0]) return next;
     next.from = tt_tensor_in_place(w);
     if (next.from) next.from += at.after[0] * next.ld + at.after[1];
@@ -167,7 +174,7 @@ static void slice(const exact_product *p, float *out, const char *panels,
     const int64_t tiles = exact_parts(at.n, p->nr);
     wanted next = behind(p, at);
     block b = {.k = at.k0, .n = at.kc};
-    b.w = exact_turned(p->a->w, at.o0, at.k0);
+    b.w = turned(p, at.o0, at.k0);
     if (!b.w) {
         exact_turn_weights(copy, p->a->w, at.o0, at.k0, at.kc,
                            copy + p->mr * at.kc);
@@ -182,7 +189,7 @@ static void slice(const exact_product *p, float *out, const char *panels,
     if (at.far && b.k + b.n == p->a->w->dim[1]) kernels_of(p)->turned_end();
 }
 
-static plan plan_for(const tt_linear_args *a)
+static plan plan_for(const tt_linear_args *a, const float *all)
 {
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *tuned = exact_tuned(kn->level);
@@ -192,7 +199,7 @@ static plan plan_for(const tt_linear_args *a)
                            .tiles = exact_parts(tuned->tiles, 4),
                            .copy = 2 * kn->nr * kc, .gives = true,
                            .rows = rows, .slice = slice},
-                  .kn = kn};
+                  .kn = kn, .turned = all};
 }
 
 /* Rows that one turning of a weight serves: product.c cuts them where threads
@@ -223,7 +230,6 @@ bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a)
 static bool turns_once(const tt_linear_args *a)
 {
     return a->n >= exact_tuned(exact_kernels()->level)->once_rows
-        && !exact_turned(a->w, 0, 0)
         && exact_turned_floats(a->w) <= MOST_AT_ONCE;
 }
 
@@ -239,29 +245,24 @@ static int64_t turning_room(const tt_ctx *ctx, const tt_tensor *w)
     return exact_turned_floats(w) + ctx->nthreads * own_size();
 }
 
-static void multiply(tt_ctx *ctx, const tt_linear_args *a)
+static void multiply(tt_ctx *ctx, const tt_linear_args *a, const float *all)
 {
-    const plan e = plan_for(a);
+    const plan e = plan_for(a, all);
     exact_product_all(ctx, &e.walk);
 }
 
 void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     if (!turns_once(a)) {
-        multiply(ctx, a);
+        multiply(ctx, a, NULL);
         return;
     }
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *room = tt_scratch(ctx, turning_room(ctx, a->w));
     if (room) {
-        tt_tensor w = *a->w;
-        tt_linear_args rest = *a;
-        rest.w = &w;
         exact_turn_all(ctx, room, a->w, room + exact_turned_floats(a->w),
                        own_size());
-        w.turned = room;
-        w.lanes = exact_kernels()->nr;
-        multiply(ctx, &rest);
+        multiply(ctx, a, room);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

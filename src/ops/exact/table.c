@@ -47,12 +47,6 @@ int64_t exact_laid(tt_ctx *ctx, int64_t N, int64_t D)
 
 #define golden_laid NULL
 
-static int64_t lanes(tt_ctx *ctx)
-{
-    const tt_kernels *kn = exact_kernels();
-    return ctx->ops->cls == TT_CLASS_F32 && kn->turned_tile ? kn->nr : 0;
-}
-
 #define SUMMARY "the bits of golden from vector kernels chosen at run time"
 #define EXACT(op, OP) .op = exact_##op,
 #define IN_CLASS(name, NAME, ...)                                              \
@@ -70,7 +64,6 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {TT_CLASSES(IN_CLASS)};
         .by_class = true,                                                      \
         .of_class = of_class,                                                  \
         .laid = kernels##_laid,                                                \
-        .lanes = lanes,                                                        \
         .linear = kernels##_##name_##_linear,                                  \
         .attention = kernels##_##name_##_attention,                            \
         .conv = kernels##_##name_##_conv,                                      \

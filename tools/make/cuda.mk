@@ -8,7 +8,7 @@ $(B)/gen/cuda_images.h: src/ops/cuda $(CUDA_SRC)
 	@printf 'IMAGE(%s)\n' $(basename $(notdir $(CUDA_SRC))) > $@
 
 ifneq ($(CUDA),)
-$(B)/src/ops/table.o $(B)/src/ops/room.o: CFLAGS_ALL += -DTT_CUDA
+$(B)/src/ops/table.o: CFLAGS_ALL += -DTT_CUDA
 $(B)/src/ops/cuda/%.o: CFLAGS_ALL += -DTT_CUDA
 $(B)/src/ops/cuda/images.o: CFLAGS_ALL += -I$(B)/gen -DTT_CUDA_IMAGES='"$(B)/images"'
 IMAGES := $(patsubst src/ops/cuda/%.cu,$(B)/images/%.fatbin,$(CUDA_SRC))
@@ -54,8 +54,7 @@ $(SHIM_GPU): $(B)/shim/%.o: % $(MAKE_FILES)
 $(B)/shim/libcuda.so.1: $(SHIM_GPU)
 	$(call run,LD,$@)$(CXX) $(SHIM_CXX) -shared -o $@ $^ -ldl
 
-SHIM_HOST := $(patsubst src/%.c,$(B)/shim/src/%.o,src/ops/table.c src/ops/room.c \
-  $(wildcard src/ops/cuda/*.c))
+SHIM_HOST := $(patsubst src/%.c,$(B)/shim/src/%.o,src/ops/table.c $(wildcard src/ops/cuda/*.c))
 $(SHIM_HOST): $(B)/shim/%.o: %.c $(B)/gen/cuda_images.h $(MAKE_FILES)
 	@mkdir -p $(@D) $(B)/shim/images
 	@for n in $(basename $(notdir $(CUDA_SRC))); do \

@@ -22,17 +22,24 @@ static void copy(const char *name)
     expect(system(line) == 0, "copy to %s", name);
 }
 
-/* The demo's config.json with another number of heads, behind `mark`. */
+/* The demo's config.json with another value of a key, behind `mark`. */
+static void put_value(const char *path, const char *mark, const char *key,
+                      const char *value)
+{
+    char text[8192], name[1200], quoted[64];
+    snprintf(name, sizeof name, "%s/config.json", demo);
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *own = text_of(name), *old = strstr(own, quoted);
+    if (!expect(old != NULL, "%s in %s", key, name)) return;
+    const char *rest = old + strcspn(old, ",}");
+    snprintf(text, sizeof text, "%s%.*s%s %s%s", mark, (int)(old - own), own,
+             quoted, value, rest);
+    put_file(path, text, 0644);
+}
+
 static void put_config(const char *path, const char *mark, const char *heads)
 {
-    char text[8192], name[1200];
-    snprintf(name, sizeof name, "%s/config.json", demo);
-    const char *own = text_of(name), *at_heads = strstr(own, "\"num_heads\":");
-    if (!expect(at_heads != NULL, "num_heads in %s", name)) return;
-    const char *rest = at_heads + strcspn(at_heads, ",}");
-    snprintf(text, sizeof text, "%s%.*s\"num_heads\": %s%s", mark,
-             (int)(at_heads - own), own, heads, rest);
-    put_file(path, text, 0644);
+    put_value(path, mark, "num_heads", heads);
 }
 
 static bool same_as(const char *want)
@@ -59,6 +66,13 @@ static void test_config(void)
     expect(run("generate -m %s --checkpoint eight/diffusion_pytorch_model."
                "safetensors " RUN, demo) == 0 && same_as("eight.st"),
            "--checkpoint FILE: %s", said);
+    /* what else is read of it, for the prompt */
+    put_value(at("eight/config.json"), "", "text_len", "16");
+    expect(run("generate -m eight " RUN) == 0, "short texts: %s", said);
+    rename(at("o.st"), at("short.st"));
+    expect(run("generate -m %s --dit eight " RUN, demo) == 0
+           && same_as("short.st") && !same(at("short.st"), at("four.st")),
+           "its length of texts: %s", said);
     unlink(at("eight/config.json"));
     expect(run("generate -m %s --dit eight " RUN, demo) == 0
            && same_as("four.st"), "without one, that of -m: %s", said);
@@ -71,6 +85,22 @@ static void test_config(void)
            at("eight/diffusion_models/wan.safetensors"));
     expect(run("generate -m eight " RUN) == 0 && same_as("eight.st"),
            "ComfyUI's: %s", said);
+}
+
+/* The pieces that stand for padding and the end of a text change places. */
+static void exchange_pieces(const char *path)
+{
+    enum { FIRST = 16, SECOND = 15 };
+    char name[1300], two[FIRST + SECOND];
+    snprintf(name, sizeof name, "%.1000s/google/umt5-xxl/spiece.model", demo);
+    FILE *from = fopen(name, "rb"), *to = fopen(path, "r+b");
+    if (expect(from && to && fread(two, sizeof two, 1, from) == 1
+               && !memcmp(two + 4, "<pad>", 5), "pieces of %s", name)) {
+        fwrite(two + FIRST, SECOND, 1, to);
+        fwrite(two, FIRST, 1, to);
+    }
+    if (from) fclose(from);
+    if (to) fclose(to);
 }
 
 static void test_tokenizer(void)
@@ -89,6 +119,10 @@ static void test_tokenizer(void)
     expect(run("inspect wrong > out") == 0
            && strstr(text_of(at("out")), "pieces, and the text encoder"),
            "inspect: %.600s", text_of(at("out")));
+    copy("ids");
+    exchange_pieces(at("ids/google/umt5-xxl/spiece.model"));
+    refuses(1, "has padding, </s> and <unk> as 1, 0 and 3", "generate -m ids "
+            RUN);
 }
 
 static void test_inspect(void)

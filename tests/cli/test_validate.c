@@ -179,12 +179,12 @@ static void test_ends(void)
     expect(run_after("TETHER_MUTATION=NONE TETHER_MISBEHAVES=stay-loading ",
                      "validate --backend %s --op silu --timeout 1 > out", plugin)
                == 3 && strstr(said, "while it was opened"), "loading: %s", said);
-    static const char *const way[] = {"stay-closing", "stay-loading"};
+    static const char *const way[] = {"stay-closing", "stay-loading", "deaf"};
     char args[1300];
-    snprintf(args, sizeof args, "validate --backend %s --op silu --rounds 2 "
-             "--no-calls --no-rollout", plugin);
     setenv("TETHER_MUTATION", "NONE", 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
+        snprintf(args, sizeof args, "validate --backend %s --op silu --rounds "
+                 "%d --no-calls --no-rollout", plugin, i < 2 ? 2 : 8);
         setenv("TETHER_MISBEHAVES", way[i], 1);
         const int status = signalled(SIGTERM, 3000000, args);
         expect(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM,

@@ -62,6 +62,10 @@ static void misbehave(tt_ctx *ctx, const tt_silu_args *a)
 {
     const tt_fpenv before = tt_fpenv_get();
     if (!strncmp(way, "flush", 5)) flush(ctx);
+    if (!strcmp(way, "deaf")) {          /* and no call is long */
+        signal(SIGTERM, SIG_IGN);
+        usleep(500000);
+    }
     if (calls++ >= 4) {
         if (!strcmp(way, "kill")) raise(SIGKILL);
         if (!strcmp(way, "abort")) abort();

@@ -126,6 +126,8 @@ static void test_environment(void)
     environment("round", 0, "silu leaves the rounding mode (upward) set");
     environment("round", 0, "PASS: 11 tensors\n11 compared: 11 pass, 0 mismatch; "
                             "limits: f32\n11 of 11 tensors equal");
+    environment("round-loading", 0, "PASS: 11 tensors\n11 compared: 11 pass, 0 "
+                "mismatch; limits: f32\n11 of 11 tensors equal");
     if (!FLUSH) return;
     environment("flush-back", 1, flushed);
     environment("flush", 1, flushed);

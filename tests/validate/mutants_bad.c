@@ -62,6 +62,7 @@ static void misbehave(tt_ctx *ctx, const tt_silu_args *a)
 {
     const tt_fpenv before = tt_fpenv_get();
     if (!strncmp(way, "flush", 5)) flush(ctx);
+    if (!strcmp(way, "round-loading")) fesetround(FE_TONEAREST);
     if (!strcmp(way, "deaf")) {          /* and no call is long */
         signal(SIGTERM, SIG_IGN);
         usleep(500000);
@@ -104,6 +105,7 @@ void mutant_misbehave(tt_ops *table)
     if (!way || right) return;
     if (!strcmp(way, "load")) raise(SIGKILL);
     if (!strcmp(way, "stay-loading")) stay();
+    if (!strcmp(way, "round-loading")) fesetround(FE_UPWARD);
     if (!strncmp(way, "flush-loading", 13)) {
         if (!strcmp(way, "flush-loading-round")) table->open = round_up;
         way = "none";

@@ -36,8 +36,9 @@ static bool ends(const char *s, const char *tail)
 
 /* ---- downloads ----------------------------------------------------------- */
 
-/* What programs put behind the name of a file that is being downloaded, or
- * call what they keep beside it. */
+/* What programs append to the name of a file that is being downloaded, or to
+ * that of what they keep with it, as axel does with the last one: a file of its
+ * own may well be called so. */
 static const char *const unfinished[] = {
     ".aria2", ".part", ".partial", ".incomplete", ".crdownload", ".download",
     ".filepart", ".opdownload", ".!qB", ".!ut", ".st"};
@@ -47,7 +48,7 @@ static tt_status check_name(tt_ctx *ctx, const char *path, const char *shown)
 {
     char other[4400];
     for (int i = 0; i < ENDINGS; i++) {
-        if (ends(path, unfinished[i]))
+        if (i < ENDINGS - 1 && ends(path, unfinished[i]))
             return tt_fail(ctx, TT_EFORMAT, "%.800s: a download that did not "
                            "end, says its name; let it end, or rename it if it "
                            "is complete", shown);

@@ -220,4 +220,9 @@ refused 2 'multiples of 16' -m $model -p a --size 30x32
 refused 2 'whole chunks' -m $model -p a -n 4
 refused 1 'tether convert' -m ref_data -p a
 refused 1 'more cleaning' -m $model -p 'a &amp; b'
+if [ -c /dev/full ]; then
+    refused 1 'is the disk full' -m $model -p "$one" -n 3 --size 16x16 \
+        -o /dev/full
+    check 'a device is still one' test -c /dev/full
+fi
 if [ "$rows" = some ]; then finish; else total; fi

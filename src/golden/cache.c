@@ -37,8 +37,8 @@ bool setting_put(knob *o, const char *name, const char *value) {
         o->value = !strcmp(o->words + first + 1, value);
         if (!o->value && (strlen(value) != first || strncmp(o->words, value, first)))
             usage("--%s %s: expected %s", name, value, o->words);
-    } else if (end == value || *end || !isfinite(o->value))
-        usage("--%s %s: expected a number", name, value);
+    } else if (end == value || *end || !(fabs(o->value) <= 1e6))
+        usage("--%s %s: expected a number, at most a million", name, value);
     return true;
 }
 

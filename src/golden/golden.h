@@ -69,7 +69,7 @@ void convolution(image *y, const image *x, const kernel *m);
 void attention(const attention_args *a);
 void attend(float *o, const attention_args *a, int h, int i);   /* query i of head h: o [D]       */
 float attention_scale(int D);                                   /* 1 / sqrt(D)                    */
-/* Of rows of n. w and b may be NULL. */
+/* Of rows of n. layer_norm: w and b may be NULL. */
 void layer_norm(float *y, const float *x, int rows, int n, double eps, const float *w,
                 const float *b);
 void rms_norm(float *y, const float *x, int rows, int n, double eps, const float *w);
@@ -105,7 +105,7 @@ int weights_dim(const weights *f, int axis, const char *format, ...);
  * there, NAME.bias; a row of a matrix [.., n]. */
 #define SHAPE(...) (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)), (const int[]){__VA_ARGS__}
 float *load(weights *f, int rank, const int *shape, const char *format, ...);
-dense load_dense(weights *f, int out, int in, const char *format, ...);
+void load_dense(dense *m, weights *f, int out, int in, const char *format, ...);
 void load_row(weights *f, float *to, const char *name, int row, int n);
 double config_number(const char *path, const char *key, double missing);    /* of config.json     */
 /* FNV-1a of 64 bits, continued from a hash. */
@@ -206,7 +206,7 @@ position token_position(const cache *c, int frame, int place);
 int by_slot(const cache *c, const pass *p, position *keys);
 void check_window(const cache *c, const geometry *g);
 void trace(const cache *c, const pass *p, const char *what, const char *format, ...);
-/* Equations 5 to 13 for n candidates, in tethercache.c. */
+/* Equations 5 to 10 for n candidates, 12 and 13, in tethercache.c. */
 void grab_importance(double *mass, const double *mean_query, const double *mean_key, int n,
                      int heads, int D, double temperature);
 double grab_time_scale(const int *frame, int n);

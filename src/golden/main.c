@@ -39,8 +39,8 @@ static void check_arithmetic(void) {
 }
 
 typedef struct options {
-    const char *model, *prompt, *ids, *output, *latents, *trace, *image, *size, *preset;
-    const char *scene[SCENES_MAX];
+    const char *model, *prompt, *ids, *output, *latents, *trace, *image, *size, *preset, *cache;
+    const char *count, *seed, *scene[SCENES_MAX];
     int scenes;
 } options;
 
@@ -50,10 +50,11 @@ static int read_ids(const char *path, int *ids, int limit) {
     char *text = read_file(path, &size), *at = text, *end = text;
     int n = 0;
     for (; n < limit; n++, at = end) {
-        ids[n] = (int)strtol(at, &end, 10);
-        if (end == at) break;
+        const long id = strtol(at, &end, 10);
+        if (end == at || id < 0 || id > INT_MAX) break;
+        ids[n] = (int)id;
     }
-    if (!n) fail("%s holds no ids", path);
+    if (!n || at[strspn(at, " \t\r\n")]) fail("%s: expected 1 to %d ids in decimal", path, limit);
     free(text);
     return n;
 }
@@ -102,20 +103,21 @@ static void make_prompts(video *v, const options *g) {
     }
 }
 
-static unsigned long long number(const char *name, const char *text) {
+static unsigned long long number(const char *name, const char *text, unsigned long long most) {
     char *end;
     const unsigned long long n = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-') usage("%s %s: expected a number", name, text);
+    if (*text < '0' || *text > '9' || *end || n > most) usage("%s %s: no such number", name, text);
     return n;
 }
 
 /* False: not an option of the program, so perhaps a setting of the policy. */
-static bool take(options *g, video *v, const char *name, const char *value) {
+static bool take(options *g, const char *name, const char *value) {
     const struct { const char *name, *other, **to; } texts[] = {
         {"-m", "--model", &g->model}, {"-p", "--prompt", &g->prompt}, {"", "--ids", &g->ids},
         {"-o", "--output", &g->output}, {"", "--latents-out", &g->latents},
         {"", "--trace", &g->trace}, {"", "--image", &g->image}, {"", "--size", &g->size},
-        {"", "--preset", &g->preset}, {"", "--scene", &g->scene[g->scenes]}};
+        {"", "--preset", &g->preset}, {"", "--scene", &g->scene[g->scenes]},
+        {"-n", "--latents", &g->count}, {"-s", "--seed", &g->seed}, {"", "--cache", &g->cache}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strcmp(name, texts[i].name) && strcmp(name, texts[i].other)) continue;
         *texts[i].to = value;
@@ -123,11 +125,7 @@ static bool take(options *g, video *v, const char *name, const char *value) {
         if (g->scenes == SCENES_MAX) usage("more than %d scenes", SCENES_MAX - 1);
         return true;
     }
-    if (!strcmp(name, "-n") || !strcmp(name, "--latents")) v->frames = (int)number(name, value);
-    else if (!strcmp(name, "-s") || !strcmp(name, "--seed")) v->seed = number(name, value);
-    else if (strcmp(name, "--cache")) return false;
-    else if (!(v->policy = policy_find(value))) usage("no policy %s; see golden --help", value);
-    return true;
+    return false;
 }
 
 /* First the program's options; then, when the policy is known, its defaults, preset and settings.
@@ -137,7 +135,10 @@ static void take_options(options *g, video *v, int argc, char **argv) {
     bool taken[1000] = {false};
     *v = (video){.policy = &tethercache, .frames = 21, .chunk = 3};
     if (argc % 2 == 0 || argc > 1000) usage("%s: no value", argv[argc - 1]);
-    for (int i = 1; i < argc; i += 2) taken[i] = take(g, v, argv[i], argv[i + 1]);
+    for (int i = 1; i < argc; i += 2) taken[i] = take(g, argv[i], argv[i + 1]);
+    if (g->cache && !(v->policy = policy_find(g->cache))) usage("no policy %s", g->cache);
+    if (g->count) v->frames = (int)number("--latents", g->count, 1000000);
+    if (g->seed) v->seed = number("--seed", g->seed, UINT64_MAX);
     if (!g->model || !g->prompt == !g->ids) usage("give a model and a prompt: -m DIR -p TEXT");
     memcpy(v->o, v->policy->knobs, sizeof v->o);
     if (g->preset && (v->policy != &tethercache || !tether_preset(v->o, g->preset)))
@@ -156,7 +157,8 @@ static void take_size(const options *g, video *v) {
     int w = v->model->width, h = v->model->height;
     char rest;
     if (g->size && sscanf(g->size, "%dx%d%c", &w, &h, &rest) != 2) w = 0;
-    if (w < 16 || h < 16 || w % 16 || h % 16) usage("the size must be WxH, multiples of 16");
+    if (w < 16 || h < 16 || w % 16 || h % 16 || w > 16384 || h > 16384)
+        usage("the size must be WxH, multiples of 16");
     v->h = h / 8, v->w = w / 8;
 }
 
@@ -204,9 +206,10 @@ int main(int argc, char **argv) {
     v.model = transformer_open(g.model);
     snprintf(vae_path, sizeof vae_path, "%s/Wan2.1_VAE.safetensors", g.model);
     v.vae = vae_path;
-    take_size(&g, &v);
-    take_image(&g, &v);
+    take_size(&g, &v), take_image(&g, &v);
     make_prompts(&v, &g);
+    weights_close(weights_open(vae_path));       /* what is wrong should fail before the work */
+    if (g.output) fclose(y4m_create(g.output, 8 * v.h, 8 * v.w));
     if (g.trace && !(v.trace = fopen(g.trace, "w"))) fail("cannot write %s", g.trace);
     float *x = video_make(&v);
     const int dim[] = {video_rollouts(&v), v.given_frames + v.frames, v.model->channels, v.h, v.w};

@@ -1,4 +1,4 @@
-/* noise.c: the generator tn1, noise as a function of its address.
+/* noise.c: noise as a function of its address; the engine calls the generator tn1.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Paper   Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011): Philox4x32-10. Box

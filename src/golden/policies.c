@@ -223,10 +223,10 @@ static int deep_select(const cache *c, bool *keep, int from, int to, int count) 
 
 /* The chunk competes too, so it is written after the live tokens first. Sinks, selected tokens and
  * the last R frames move together.
- * Paper: selected tokens get positions right before the recent ones (eqs. 10, 11). Code: does so
- * for an empty slice. We: where `unify` is set.
- * Paper: sinks move to where recent frames begin (eq. 5). Code, and we: the first time by K - N,
- * then as `desired` grows. */
+ * Its paper: selected tokens get positions right before the recent ones (eqs. 10, 11). Code: moves
+ * no token, by a slip. We: where `unify` is set.
+ * Its paper: sinks move to where recent frames begin (eq. 5). Code, and we: the first time by
+ * K - N, then as `desired` grows. */
 static void deep_compress(cache *c, const pass *p) {
     deep *y = c->own;
     const int L = c->L, sink = c->S * L, n = c->length + p->frames * L, recent = n - y->frames * L;

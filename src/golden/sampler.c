@@ -74,8 +74,8 @@ static void network(const run *r, float *flow, const float *x, double t, pass p)
     free(each);
 }
 
-/* Eq. 2, one chunk: denoise, add less noise, again; then the clean pass, whose keys and values
- * later chunks see. Code: context noise is a timestep only, no noise is added. */
+/* Eq. 2: x0 = x - sigma_j flow, x = (1 - sigma_j+1) x0 + sigma_j+1 noise; the last x0 is the chunk.
+ * Then the clean pass, whose keys and values later chunks see. Code: no context noise is added. */
 static void make_chunk(const run *r, float *x0, int start, int frames) {
     const video *v = r->v;
     const schedule *s = &v->schedule;
@@ -134,6 +134,7 @@ static void check(const video *v, int rollouts, int overlap) {
         || rest < 0 || rest % v->chunk)
         usage("%d frames after %d given ones are no whole chunks of %d%s", v->frames, given,
               v->chunk, v->lone_first ? ", the first of 1" : "");
+    if (rollouts < 1 || rollouts > 1000) usage("--rollouts must be 1 to 1000");
     if (rollouts > 1 && (overlap < 1 || overlap >= v->frames || overlap % v->chunk || given))
         usage("the overlap of %d frames must be whole chunks, fewer than a rollout has", overlap);
 }

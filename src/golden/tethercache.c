@@ -91,8 +91,8 @@ void grab_select(bool *keep, const double *score, int n, int M) {
 
 /* ---- TAME ------------------------------------------------------------------------------------ */
 /* Eq. 12, Stat: mean and deviation of every channel over F frames of L tokens, x [F L, width]. In
- * double, frame by frame; the frames' moments are joined as Chan et al. do. Paper: does not say
- * which deviation. Code, and we: that of a population, at least 1e-6. */
+ * double, frame by frame: squares = sum over frames of own squares + L (own mean - mean)^2.
+ * Paper: says not which deviation. Code, and we: that of a population, at least 1e-6. */
 void tame_stat(double *mean, double *sd, const float *x, int F, int L, int width) {
     double *own = doubles((size_t)F * width), *m2 = doubles((size_t)F * width);
     for (int f = 0; f < F; f++) {

@@ -14,7 +14,7 @@ static bool within(uint32_t c, const range *r) {
 
 /* Curly quotes become plain, a run of white space one blank, none at the ends. What else the
  * official cleaning (ftfy, html.unescape, NFC) might change is refused: all but these ranges, and
- * what looks like &amp;. */
+ * an & that no blank follows. */
 char *clean_prompt(const char *utf8) {
     static const range white[] = {{9, 13}, {' ', ' '}, {0x85, 0x85}, {0xa0, 0xa0}, {0x1680, 0x1680},
         {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
@@ -59,7 +59,8 @@ int t5_bucket(int distance) {
 /* A layer that is read, used once, and forgotten: the published encoder has 5.7 billion weights. */
 static void apply(weights *f, float *y, const float *x, int rows, int out, int in, int i,
                   const char *name) {
-    const dense m = load_dense(f, out, in, "blocks.%d.%s", i, name);
+    dense m;
+    load_dense(&m, f, out, in, "blocks.%d.%s", i, name);
     linear(y, x, rows, &m);
     free(m.w), free(m.b);
 }

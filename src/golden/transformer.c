@@ -11,25 +11,23 @@
  * Paper: bfloat16 on a GPU. We: float, statistics and rotations in double. */
 #include "golden.h"
 
-static attention_weights load_attention(weights *f, int d, int i, const char *name) {
-    return (attention_weights){
-        .q = load_dense(f, d, d, "blocks.%d.%s.q", i, name),
-        .k = load_dense(f, d, d, "blocks.%d.%s.k", i, name),
-        .v = load_dense(f, d, d, "blocks.%d.%s.v", i, name),
-        .o = load_dense(f, d, d, "blocks.%d.%s.o", i, name),
-        .norm_q = load(f, SHAPE(d), "blocks.%d.%s.norm_q.weight", i, name),
-        .norm_k = load(f, SHAPE(d), "blocks.%d.%s.norm_k.weight", i, name)};
+static void load_attention(weights *f, attention_weights *y, int d, int i, const char *name) {
+    load_dense(&y->q, f, d, d, "blocks.%d.%s.q", i, name);
+    load_dense(&y->k, f, d, d, "blocks.%d.%s.k", i, name);
+    load_dense(&y->v, f, d, d, "blocks.%d.%s.v", i, name);
+    load_dense(&y->o, f, d, d, "blocks.%d.%s.o", i, name);
+    y->norm_q = load(f, SHAPE(d), "blocks.%d.%s.norm_q.weight", i, name);
+    y->norm_k = load(f, SHAPE(d), "blocks.%d.%s.norm_k.weight", i, name);
 }
 
-static block_weights load_block(weights *f, int dim, int ffn, int i) {
-    return (block_weights){
-        .modulation = load(f, SHAPE(1, 6, dim), "blocks.%d.modulation", i),
-        .self = load_attention(f, dim, i, "self_attn"),
-        .cross = load_attention(f, dim, i, "cross_attn"),
-        .norm3_w = load(f, SHAPE(dim), "blocks.%d.norm3.weight", i),
-        .norm3_b = load(f, SHAPE(dim), "blocks.%d.norm3.bias", i),
-        .ffn0 = load_dense(f, ffn, dim, "blocks.%d.ffn.0", i),
-        .ffn2 = load_dense(f, dim, ffn, "blocks.%d.ffn.2", i)};
+static void load_block(weights *f, block_weights *y, int dim, int ffn, int i) {
+    y->modulation = load(f, SHAPE(1, 6, dim), "blocks.%d.modulation", i);
+    load_attention(f, &y->self, dim, i, "self_attn");
+    load_attention(f, &y->cross, dim, i, "cross_attn");
+    y->norm3_w = load(f, SHAPE(dim), "blocks.%d.norm3.weight", i);
+    y->norm3_b = load(f, SHAPE(dim), "blocks.%d.norm3.bias", i);
+    load_dense(&y->ffn0, f, ffn, dim, "blocks.%d.ffn.0", i);
+    load_dense(&y->ffn2, f, dim, ffn, "blocks.%d.ffn.2", i);
 }
 
 /* Sizes are those of the tensors; config.json has what they do not show. */
@@ -45,9 +43,9 @@ static void read_sizes(transformer *m, const weights *f, const char *config) {
     m->eps = config_number(config, "eps", 1e-6);
     m->height = (int)config_number(config, "height", 480);
     m->width = (int)config_number(config, "width", 832);
-    if (m->heads < 1 || m->dim % m->heads || m->dim / m->heads % 2)
-        fail("%s: num_heads is %d, which does not divide the width %d into heads of an even width",
-             config, m->heads, m->dim);
+    if (m->heads < 1 || m->dim % m->heads || m->dim / m->heads % 2 || m->text_len < 1)
+        fail("%s: num_heads, %d (0: not there), must divide the width %d into even heads; text_len "
+             "is %d", config, m->heads, m->dim, m->text_len);
 }
 
 transformer *transformer_open(const char *folder) {
@@ -60,15 +58,15 @@ transformer *transformer_open(const char *folder) {
     const int dim = m->dim, C = m->channels;
     m->patch = (dense){.w = load(f, SHAPE(dim, C, 1, 2, 2), "patch_embedding.weight"),
                        .b = load(f, SHAPE(dim), "patch_embedding.bias"), .out = dim, .in = 4 * C};
-    m->text0 = load_dense(f, dim, m->text_dim, "text_embedding.0");
-    m->text2 = load_dense(f, dim, dim, "text_embedding.2");
-    m->time0 = load_dense(f, dim, m->freq_dim, "time_embedding.0");
-    m->time2 = load_dense(f, dim, dim, "time_embedding.2");
-    m->time_projection = load_dense(f, 6 * dim, dim, "time_projection.1");
-    m->head = load_dense(f, 4 * C, dim, "head.head");
+    load_dense(&m->text0, f, dim, m->text_dim, "text_embedding.0");
+    load_dense(&m->text2, f, dim, dim, "text_embedding.2");
+    load_dense(&m->time0, f, dim, m->freq_dim, "time_embedding.0");
+    load_dense(&m->time2, f, dim, dim, "time_embedding.2");
+    load_dense(&m->time_projection, f, 6 * dim, dim, "time_projection.1");
+    load_dense(&m->head, f, 4 * C, dim, "head.head");
     m->head_modulation = load(f, SHAPE(1, 2, dim), "head.modulation");
     m->block = memory((size_t)m->layers, sizeof *m->block);
-    for (int i = 0; i < m->layers; i++) m->block[i] = load_block(f, dim, m->ffn, i);
+    for (int i = 0; i < m->layers; i++) load_block(f, &m->block[i], dim, m->ffn, i);
     weights_close(f);
     return m;
 }

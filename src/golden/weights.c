@@ -107,10 +107,8 @@ static bool find(const weights *f, tensor *t, const char *name) {
     if (shape) t->rank = sscanf(shape, "[ %lld , %lld , %lld , %lld , %lld", d, d + 1, d + 2, d + 3,
                                 d + 4);
     if (t->rank < 0) t->rank = 0;
-    for (int i = 0; i < t->rank; i++) {
-        if (d[i] < 0 || d[i] > INT_MAX) fail("%s: %s is too large", f->path, name);
-        t->count *= d[i];
-    }
+    for (int i = 0; i < t->rank; t->count *= d[i++])
+        if (d[i] < 0 || d[i] > INT_MAX || t->count > INT_MAX) fail("%s: huge %s", f->path, name);
     if (!span || sscanf(span, "[ %lld , %lld", &t->begin, &last) != 2 || t->begin < 0
         || last - t->begin != t->count * (t->type == F32 ? 4 : 2))
         fail("%s: the size of %s is not that of its shape", f->path, name);
@@ -177,11 +175,11 @@ float *load(weights *f, int rank, const int *shape, const char *format, ...) {
     return x;
 }
 
-dense load_dense(weights *f, int out, int in, const char *format, ...) {
+void load_dense(dense *m, weights *f, int out, int in, const char *format, ...) {
     NAME_OF(name, format);
     const bool bias = weights_dim(f, 0, "%s.bias", name);
-    return (dense){.w = load(f, SHAPE(out, in), "%s.weight", name),
-                   .b = bias ? load(f, SHAPE(out), "%s.bias", name) : NULL, .out = out, .in = in};
+    *m = (dense){.w = load(f, SHAPE(out, in), "%s.weight", name),
+                 .b = bias ? load(f, SHAPE(out), "%s.bias", name) : NULL, .out = out, .in = in};
 }
 
 void load_row(weights *f, float *to, const char *name, int row, int n) {

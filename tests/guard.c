@@ -203,21 +203,13 @@ TT_OPS(BEHIND)
         tt_##verb(ctx, &own);                                                  \
         ctx->device = &device;                                                 \
     }
-VERB(total, VALUES(y) VALUES(s))
-VERB(most, VALUES(y) VALUES(x))
-VERB(choose, VALUES(list) VALUES(then) VALUES(x) VALUES(used))
 VERB(locate, VALUES(to))
 VERB(pick, VALUES(to) VALUES(from) VALUES(list))
-VERB(apart, VALUES(far) VALUES(mean) VALUES(x))
-VERB(rates, VALUES(rate) VALUES(far))
-VERB(follow, VALUES(x) VALUES(mean) VALUES(rate))
 
 static const tt_device device = {
     .name = "guard", .alloc = guard_alloc, .free = guard_free,
     .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
-    .total = guard_total, .most = guard_most, .choose = guard_choose,
-    .locate = guard_locate, .pick = guard_pick, .apart = guard_apart,
-    .rates = guard_rates, .follow = guard_follow,
+    .locate = guard_locate, .pick = guard_pick,
 };
 
 /* ---- install ------------------------------------------------------------- */

@@ -20,8 +20,7 @@
  *
  *     tt_index *i = tt_indices(ctx, a, n); numbers of rows, in the same way
  *
- * Whoever gets waits for the device: statistics are got together. Or the device
- * chooses by them itself (tt_choose), and the host sees later what it chose.
+ * Whoever gets waits for the device: statistics are got together.
  * Copies live in ctx->scratch. Every verb does nothing, or gives NULL, while
  * ctx->status is set, and is ordered with the operators around it. */
 #ifndef TETHER_DEVICE_H
@@ -32,36 +31,7 @@
 
 TT_API_BEGIN
 
-/* ---- what a policy would have to get otherwise --------------------------- */
-
-/* y[i] = times * (the sum of s[r][i], r ascending), in double, rounded once. */
-typedef struct tt_total_args {
-    tt_real *y;              /* [c]                                           */
-    const tt_wide *s;        /* [n, c]                                        */
-    int64_t n, c;
-    double times;
-} tt_total_args;
-
-/* y[r] = the largest number of row r, +0 for either zero. NaN where the row
- * begins with one; others are passed over. */
-typedef struct tt_most_args {
-    tt_real *y;              /* [n]                                           */
-    const tt_real *x;        /* [n, c]                                        */
-    int64_t n, c;
-} tt_most_args;
-
-/* The `count` of n rows that stay, ascending. Rows before `first` and from
- * `end` on stay. Of those between, the ones that were chosen fewer than `most`
- * times (0: all) compete: the best stay, by x, of equal ones the lower; what is
- * not finite comes last. Then the first row between whose x is not finite, or
- * n. */
-typedef struct tt_choose_args {
-    tt_index *list;          /* [count + 1]                                   */
-    tt_index *then;          /* [count] how often those have been chosen now  */
-    const tt_real *x;        /* [n]                                           */
-    const tt_index *used;    /* [known] how often rows were; others, never    */
-    int64_t n, known, count, first, end, most;
-} tt_choose_args;
+/* ---- places and rows ----------------------------------------------------- */
 
 /* Where n tokens are, from token `first` on of frames of L, w in a row: frame
  * position, row and column. Frame f has the position time[f], or t0 + f. */
@@ -81,33 +51,6 @@ typedef struct tt_pick_args {
     int64_t n, c, step, to_step;
 } tt_pick_args;
 
-/* far[r] = how far row r of `mean` is from that of x, in double: the root of a
- * sum of squares, i ascending, each rounded before it is added. */
-typedef struct tt_apart_args {
-    tt_wide *far;            /* [n]                                           */
-    const tt_wide *mean;     /* [n, c]                                        */
-    const tt_real *x;        /* [n, c]                                        */
-    int64_t n, c;
-} tt_apart_args;
-
-/* rate[r] = low + m[r] / (top + 1e-8) * (high - low), m[r] the mean of row r
- * (a sum, i ascending), top the largest of them, at least 0; in double. */
-typedef struct tt_rates_args {
-    tt_wide *rate;           /* [n]                                           */
-    const tt_wide *far;      /* [n, c]                                        */
-    int64_t n, c;
-    double low, high;
-} tt_rates_args;
-
-/* x = rate[r] mean + (1 - rate[r]) x in place, row by row: the moving average
- * of tt_col_blend, every value with a mean of its own. */
-typedef struct tt_follow_args {
-    tt_real *x;              /* [n, c]                                        */
-    const tt_wide *mean;     /* [n, c]                                        */
-    const tt_wide *rate;     /* [n]                                           */
-    int64_t n, c;
-} tt_follow_args;
-
 /* What a device does; `to` and `from` may be anywhere inside its blocks. */
 typedef struct tt_device {
     const char *name;
@@ -119,14 +62,8 @@ typedef struct tt_device {
     void (*get)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
     void (*copy)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
     void (*zero)(tt_ctx *ctx, void *to, size_t bytes);
-    void (*total)(tt_ctx *ctx, const tt_total_args *a);
-    void (*most)(tt_ctx *ctx, const tt_most_args *a);
-    void (*choose)(tt_ctx *ctx, const tt_choose_args *a);
     void (*locate)(tt_ctx *ctx, const tt_locate_args *a);
     void (*pick)(tt_ctx *ctx, const tt_pick_args *a);
-    void (*apart)(tt_ctx *ctx, const tt_apart_args *a);
-    void (*rates)(tt_ctx *ctx, const tt_rates_args *a);
-    void (*follow)(tt_ctx *ctx, const tt_follow_args *a);
     /* See tt_narrow; NULL: the host does it. */
     void (*narrow)(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
     /* Bytes of it that nobody has taken; NULL: it cannot say. */
@@ -171,14 +108,8 @@ void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n);
 void tt_zero_all(tt_ctx *ctx, tt_real *const *to, int64_t arrays, int64_t from,
                  int64_t upto);
 
-void tt_total(tt_ctx *ctx, const tt_total_args *a);
-void tt_most(tt_ctx *ctx, const tt_most_args *a);
-void tt_choose(tt_ctx *ctx, const tt_choose_args *a);
 void tt_locate(tt_ctx *ctx, const tt_locate_args *a);
 void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
-void tt_apart(tt_ctx *ctx, const tt_apart_args *a);
-void tt_rates(tt_ctx *ctx, const tt_rates_args *a);
-void tt_follow(tt_ctx *ctx, const tt_follow_args *a);
 
 TT_API_END
 

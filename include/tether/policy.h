@@ -172,23 +172,6 @@ typedef struct tt_layer {
     size_t state_size;     /* bytes of `state`, with those of `of_heads` where
                               they lie elsewhere                              */
     tt_cache *cache;       /* for tt_cache_report and tt_cache_rope           */
-    /* TT_CHOOSES_UNSEEN: a choice that a device has made and the host has not
-     * seen. While `live` is not 0, slot i holds token from[i] of the `live`
-     * ones there were, of which the metadata still tells, and, behind those,
-     * the `fresh` ones of the chunk, frames `start` and on. The last `recent`
-     * slots hold the last tokens, whatever was chosen. */
-    tt_index *from;        /* [cap + 1], where values are                     */
-    tt_index *where;       /* [cap, 3] position, row and column of each token,
-                              as attention is to find them; NULL without the
-                              flag                                            */
-    tt_index *used;        /* [cap] how often each of the first `counted` ones
-                              was chosen; no other was                        */
-    int64_t counted;
-    bool placed;           /* these tell what the metadata does. Where not, at
-                              reset and behind a load, `begin` fills them     */
-    struct {
-        int64_t live, fresh, start, recent;
-    } unseen;
 } tt_layer;
 
 /* Source of a token that is not a frame of the video. */
@@ -227,10 +210,8 @@ enum {
     TT_KEEPS_NOISY = 1,
     TT_HAS_CUTS = 2,       /* a cut between scenes means something            */
     TT_RESTARTS = 4,       /* long videos are several rollouts                */
-    TT_FILLS_EXACTLY = 8,  /* chunks should fill K exactly: a first chunk of
+    TT_FILLS_EXACTLY = 8   /* chunks should fill K exactly: a first chunk of
                               one frame wants one frame more                  */
-    TT_CHOOSES_UNSEEN = 16 /* a device may choose tokens in a chunk's first
-                              pass; the host looks when the last one is done  */
 };
 
 /* The denoising schedule a policy's weights were distilled for. */
@@ -355,7 +336,7 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
 /* Store the chunk's k, v in the last live slots, k unless own_k is set, with
  * metadata src_frame = tpos = start + i/L and
- * sidx = i mod L; these wait while a choice is unseen. */
+ * sidx = i mod L. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 /* Could a run have left the policy's state that is in this layer? Asks the
  * class: state_flags, then `valid`. */

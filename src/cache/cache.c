@@ -66,10 +66,9 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
 {
     const int64_t cap = cls->slots(opt, geo);
     const int64_t kv[] = { 2, cap, geo->H, geo->D };
-    int64_t meta[] = { 3, cap };
+    const int64_t meta[] = { 3, cap };
     const int64_t shared = (int64_t)shared_size(cls, opt, geo);
     int64_t a, b, all, once;
-    if (cls->flags & TT_CHOOSES_UNSEEN) meta[0] += 5;
     if (!tt_checked_size(&a, kv, 4, sizeof(tt_real))
         || !tt_checked_size(&b, meta, 2, sizeof(int32_t))
         || !tt_checked_add(&a, a, b)
@@ -130,8 +129,7 @@ static void make_rope(tt_ctx *ctx, tt_cache *c)
 /* Metadata and policy state of an empty layer whose memory is zero. */
 static void start_layer(tt_ctx *ctx, tt_layer *y)
 {
-    y->len = y->seen = y->unseen.live = 0;
-    y->placed = false;
+    y->len = y->seen = 0;
     for (int64_t i = 0; i < y->cap; i++) y->src_frame[i] = TT_SRC_NONE;
     const tt_policy_class *cls = tt_cache_class(y->cache);
     if (cls->reset) cls->reset(ctx, y);
@@ -150,11 +148,6 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
-    if (c->cls->flags & TT_CHOOSES_UNSEEN) {
-        y->from = tt_indices(ctx, &c->arena, cap + 1);
-        y->where = tt_indices(ctx, &c->arena, 3 * cap);
-        y->used = tt_indices(ctx, &c->arena, cap);
-    }
     const size_t front = state_front(c);
     y->state = tt_alloc0(ctx, &c->arena, (int64_t)(ctx->device ? front
                          : c->state_size), 1, "cache policy");
@@ -291,7 +284,6 @@ tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
     tt_layer *y = cache_layer(c, layer);
     if (!y) return NULL;
     kept_forget(cache_kept_of(c, layer));
-    if (!y->unseen.live) y->placed = false;
     c->untouched = false;
     return y;
 }
@@ -398,11 +390,6 @@ void tt_cache_on_event(tt_cache *c, tt_event_fn fn, void *user)
     if (!c) return;
     c->event_fn = fn;
     c->event_user = user;
-}
-
-bool cache_heard(const tt_cache *c)
-{
-    return c && c->event_fn;
 }
 
 void tt_cache_report(tt_cache *c, const tt_event *e)

@@ -47,8 +47,6 @@ int64_t cache_positions_video(const tt_policy_options *o,
                               const tt_geometry *geo);
 int64_t cache_positions_window(const tt_policy_options *o,
                                const tt_geometry *geo);
-/* Does somebody listen to tt_cache_report? */
-bool cache_heard(const tt_cache *c);
 /* K frames of L tokens, or all frames of the video without a window. */
 int64_t cache_slots(const tt_policy_options *o, const tt_geometry *geo);
 

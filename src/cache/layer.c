@@ -44,7 +44,7 @@ void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     TT_ASSERT(slot >= 0);
     if (!y->own_k) tt_copy(ctx, y->k + slot * c, x->k, n * c);
     tt_copy(ctx, y->v + slot * c, x->v, n * c);
-    for (int64_t i = 0; i < n && !y->unseen.live; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const int64_t frame = p->start + i / y->geo->L;
         y->src_frame[slot + i] = (int32_t)frame;
         y->tpos[slot + i] = (int32_t)frame;

@@ -40,8 +40,7 @@ static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
                              const tt_segment *s, rows r)
 {
     const int64_t n = tt_cache_rope(c)->npos;
-    const int64_t lo = y->unseen.live ? 0 : s->slot + r.lo;
-    const int64_t hi = y->unseen.live ? y->unseen.live : s->slot + r.hi;
+    const int64_t lo = s->slot + r.lo, hi = s->slot + r.hi;
     for (int64_t i = lo; i < hi; i++)
         if (y->tpos[i] < 0 || y->tpos[i] >= n)
             return tt_fail(ctx, TT_EFORMAT, "layer %lld: cache %s gives token "
@@ -90,15 +89,13 @@ static const tt_index *located(tt_ctx *ctx, const tt_layer *y,
     return a.to;
 }
 
-/* [n, 3] of the rows, in ctx->scratch or where the policy has them. */
+/* [n, 3] of the rows, in ctx->scratch. */
 static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
                                  const tt_layer *y, const tt_segment *s, rows r)
 {
     const tt_geometry *geo = y->geo;
     const bool own = s->t0 == TT_T_PER_TOKEN;
     if (own && check_times(ctx, c, y, s, r)) return NULL;
-    if (own && y->where && (y->placed || y->unseen.live))
-        return y->where + 3 * (s->slot + r.lo);
     if (ctx->device && by_frames(y, s, r)) return located(ctx, y, s, r);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, r.hi - r.lo, 3 * sizeof *pos,
                             "positions");

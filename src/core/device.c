@@ -268,71 +268,6 @@ void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,
 
 /* ---- what a policy would have to get otherwise --------------------------- */
 
-static void host_total(tt_ctx *ctx, const tt_total_args *a)
-{
-    (void)ctx;
-    for (int64_t i = 0; i < a->c; i++) {
-        double sum = 0;
-        for (int64_t r = 0; r < a->n; r++) sum += a->s[r * a->c + i];
-        a->y[i] = (tt_real)(sum * a->times);
-    }
-}
-
-static void host_most(tt_ctx *ctx, const tt_most_args *a)
-{
-    (void)ctx;
-    for (int64_t r = 0; r < a->n; r++) {
-        const tt_real *x = a->x + r * a->c;
-        tt_real best = x[0];
-        for (int64_t i = 1; i < a->c; i++)
-            if (x[i] > best) best = x[i];
-        a->y[r] = best + 0;                       /* -0 becomes +0 */
-    }
-}
-
-typedef struct rival {
-    tt_real x;
-    int64_t row;
-} rival;
-
-static int by_x(const void *a, const void *b)
-{
-    const rival *x = a, *y = b;
-    if (x->x != y->x) return x->x > y->x ? -1 : 1;
-    return x->row < y->row ? -1 : 1;
-}
-
-static int32_t used_of(const tt_choose_args *a, int64_t row)
-{
-    return row < a->known ? a->used[row] : 0;
-}
-
-static void host_choose(tt_ctx *ctx, const tt_choose_args *a)
-{
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    rival *list = tt_alloc(ctx, &ctx->scratch, a->n, sizeof *list, "rivals");
-    bool *stays = tt_alloc(ctx, &ctx->scratch, a->n, sizeof *stays, "rivals");
-    int64_t rivals = 0, left = a->count, strange = a->n;
-    if (ctx->status) return;
-    for (int64_t i = a->n - 1; i >= 0; i--) {
-        const bool finite = isfinite(a->x[i]);
-        stays[i] = i < a->first || i >= a->end;
-        left -= stays[i];
-        if (!stays[i] && !finite) strange = i;
-        if (!stays[i] && (a->most == 0 || used_of(a, i) < a->most))
-            list[rivals++] = (rival){finite ? a->x[i] : -(tt_real)INFINITY, i};
-    }
-    qsort(list, (size_t)rivals, sizeof *list, by_x);
-    for (int64_t i = 0; i < left; i++) stays[list[i].row] = true;
-    for (int64_t i = 0, to = 0; i < a->n; i++) {
-        if (!stays[i]) continue;
-        a->list[to] = (tt_index)i;
-        a->then[to++] = used_of(a, i) + (i >= a->first && i < a->end);
-    }
-    a->list[a->count] = (tt_index)strange;
-    tt_arena_reset(&ctx->scratch, m);
-}
-
 static void host_locate(tt_ctx *ctx, const tt_locate_args *a)
 {
     (void)ctx;
@@ -353,55 +288,11 @@ static void host_pick(tt_ctx *ctx, const tt_pick_args *a)
                (size_t)a->c * sizeof *a->to);
 }
 
-static void host_apart(tt_ctx *ctx, const tt_apart_args *a)
-{
-    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
-    for (int64_t r = 0; r < a->n; r++) {
-        double sum = 0;
-        for (int64_t i = r * a->c; i < (r + 1) * a->c; i++) {
-            const double d = a->mean[i] - (double)a->x[i];
-            sum += d * d;
-        }
-        a->far[r] = sqrt(sum);
-    }
-}
-
-static void host_rates(tt_ctx *ctx, const tt_rates_args *a)
-{
-    (void)ctx;
-    double top = 0;
-    for (int64_t r = 0; r < a->n; r++) {
-        double sum = 0;
-        for (int64_t i = 0; i < a->c; i++) sum += a->far[r * a->c + i];
-        a->rate[r] = sum / (double)a->c;
-        if (a->rate[r] > top) top = a->rate[r];
-    }
-    for (int64_t r = 0; r < a->n; r++)
-        a->rate[r] = a->low + a->rate[r] / (top + 1e-8) * (a->high - a->low);
-}
-
-static void host_follow(tt_ctx *ctx, const tt_follow_args *a)
-{
-    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
-    for (int64_t r = 0; r < a->n; r++) {
-        const double rate = a->rate[r];
-        for (int64_t i = r * a->c; i < (r + 1) * a->c; i++)
-            a->x[i] = (tt_real)(rate * a->mean[i]
-                                + (1 - rate) * (double)a->x[i]);
-    }
-}
-
 #define VERB(verb)                                                             \
     void tt_##verb(tt_ctx *ctx, const tt_##verb##_args *a)                     \
     {                                                                          \
         if (ctx->status) return;                                               \
         (ctx->device ? ctx->device->verb : host_##verb)(ctx, a);               \
     }
-VERB(total)
-VERB(most)
-VERB(choose)
 VERB(locate)
 VERB(pick)
-VERB(apart)
-VERB(rates)
-VERB(follow)

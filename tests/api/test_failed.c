@@ -81,14 +81,8 @@ static char text[256];
     NONE(tt_get_indices, c, NULL, 4)                                           \
     RUNS(tt_put_wides, c, NULL, NULL, 4)                                       \
     RUNS(tt_put_indices, c, NULL, NULL, 4)                                     \
-    RUNS(tt_total, c, NULL)                                                    \
-    RUNS(tt_most, c, NULL)                                                     \
-    RUNS(tt_choose, c, NULL)                                                   \
     RUNS(tt_locate, c, NULL)                                                   \
     RUNS(tt_pick, c, NULL)                                                     \
-    RUNS(tt_apart, c, NULL)                                                    \
-    RUNS(tt_rates, c, NULL)                                                    \
-    RUNS(tt_follow, c, NULL)                                                   \
     NONE(tt_room, c, x, 4)                                                     \
     NONE(tt_send, c, x, 4)                                                     \
     RUNS(tt_place, c, &(tt_arena){0}, &(tt_tensor){0})                         \

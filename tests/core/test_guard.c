@@ -86,30 +86,10 @@ static bool listed(const tt_index *list, const int32_t *want, int64_t n)
     return h && !memcmp(h, want, (size_t)n * sizeof *want);
 }
 
-/* What a policy would have to get otherwise. */
-static void test_choice(void)
+static void test_places(void)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const tt_host x[8] = {9, 1, 5, 5, 7, 5, (tt_host)NAN, 0};
     tt_index *list = tt_indices(ctx, &ctx->scratch, 8);
-    tt_index *used = tt_indices(ctx, &ctx->scratch, 7);
-    tt_index *then = tt_indices(ctx, &ctx->scratch, 7);
-    tt_put_indices(ctx, used, (int32_t[]){4, 1, 0, 3, 2, 1, 9}, 7);
-    tt_choose_args a = {.list = list, .then = then, .x = tt_send(ctx, x, 8),
-                        .used = used, .n = 8, .known = 6, .count = 5,
-                        .first = 1, .end = 6, .most = 3};
-    tt_choose(ctx, &a);
-    expect(listed(list, (int32_t[]){0, 2, 4, 6, 7, 8}, 6),
-           "those outside and the best, equal ones from below");
-    expect(listed(then, (int32_t[]){4, 1, 3, 0, 0}, 5),
-           "counts of the chosen go up, unknown ones are 0");
-    a.most = 0;
-    a.count = 7;
-    a.end = 7;
-    a.known = 7;
-    tt_choose(ctx, &a);
-    expect(listed(list, (int32_t[]){0, 1, 2, 3, 4, 5, 7, 6}, 8),
-           "what is not finite comes last, and is told");
     tt_index *at = tt_indices(ctx, &ctx->scratch, 12);
     tt_locate(ctx, &(tt_locate_args){ .to = at, .t0 = 7, .first = 5, .n = 4,
                                       .L = 6, .w = 3});
@@ -126,37 +106,7 @@ static void test_choice(void)
     tt_put_indices(ctx, wide, (int32_t[]){-1, -1, -1, -1, -1}, 5);
     tt_pick(ctx, &(tt_pick_args){wide, list, list + 4, 2, 1, 2, 3});
     expect(listed(wide, (int32_t[]){5, -1, -1, 7, -1}, 5), "rows apart");
-    tt_real *y = tt_values(ctx, 2);
-    const tt_host rows[4] = {-3, -1, -(tt_host)0., (tt_host)NAN};
-    tt_most(ctx, &(tt_most_args){y, tt_send(ctx, rows, 4), 2, 2});
-    expect(holds(y, (tt_host[]){-1, 0}, 2), "the largest of a row, +0");
-    tt_wide *s = tt_wides(ctx, 4);
-    tt_col_mean(ctx, s, some(4), 1, 4);
-    tt_total(ctx, &(tt_total_args){y, s, 2, 2, 3});
-    expect(holds(y, (tt_host[]){12, 18}, 2), "sums of statistics");
-    expect_ok(ctx->status, "choices");
-    tt_arena_reset(&ctx->scratch, m);
-}
-
-/* Distances 5 and 13 of two tokens of one head: rates from 1 to 3. */
-static void test_averages(void)
-{
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const double mean[4] = {3, 4, 17, 0}, want[2] = {1 + 5. / (13 + 1e-8) * 2,
-                                                     1 + 13. / (13 + 1e-8) * 2};
-    tt_wide *of = tt_wides(ctx, 4), *far = tt_wides(ctx, 2);
-    tt_wide *rate = tt_wides(ctx, 2);
-    tt_real *x = tt_values(ctx, 4);
-    tt_put(ctx, x, (tt_host[]){0, 0, 5, 5}, 4);
-    tt_put_wides(ctx, of, mean, 4);
-    tt_apart(ctx, &(tt_apart_args){far, of, x, 2, 2});
-    tt_rates(ctx, &(tt_rates_args){rate, far, 2, 1, 1, 3});
-    const double *got = tt_get_wides(ctx, rate, 2);
-    expect(got && got[0] == want[0] && got[1] == want[1], "rates");
-    tt_put_wides(ctx, rate, (double[]){1, 0.5}, 2);
-    tt_follow(ctx, &(tt_follow_args){x, of, rate, 2, 2});
-    expect(holds(x, (tt_host[]){3, 4, 11, 2.5}, 4), "an average a row");
-    expect_ok(ctx->status, "averages");
+    expect_ok(ctx->status, "places");
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -272,17 +222,15 @@ int main(void)
     if (!ctx->device) {
         test_verbs();
         test_zero_all();
-        test_choice();
-        test_averages();
-        test_copies();
+        test_places();
+            test_copies();
         test_marks();
     }
     if (ctx->device || guard_install(ctx)) {
         test_verbs();
         test_zero_all();
-        test_choice();
-        test_averages();
-        test_copies();
+        test_places();
+            test_copies();
         test_marks();
         test_guard();
     } else {

@@ -827,8 +827,7 @@ static void test_gates(void)
 /* ---- what is chosen ------------------------------------------------------ */
 
 typedef struct choice {
-    enum { TOTAL, MOST, CHOOSE, LOCATE, PICK, APART, RATES, FOLLOW,
-           NARROW } verb;
+    enum { LOCATE, PICK, NARROW } verb;
     int64_t n, c, count;
 } choice;
 
@@ -839,29 +838,11 @@ static void call_verb(void *const *p, const void *shape)
     const tt_device *gpu = ctx->device;
     if (strcmp(ctx->ops->name, "cuda")) ctx->device = NULL;
     switch (s->verb) {
-    case TOTAL:
-        tt_total(ctx, &(tt_total_args){p[0], p[1], s->n, s->c, 3.7});
-        break;
-    case MOST: tt_most(ctx, &(tt_most_args){p[0], p[1], s->n, s->c}); break;
-    case CHOOSE:
-        tt_choose(ctx, &(tt_choose_args){p[0], p[1], p[2], p[3], s->n,
-                                         s->n * 5 / 6, s->count, s->n / 8,
-                                         s->n - s->n / 8, s->c});
-        break;
     case LOCATE:
         tt_locate(ctx, &(tt_locate_args){p[0], p[1], 7, s->count, s->n, s->c,
                                          s->c < 4 ? 1 : 4});
         break;
-    case APART:
-        tt_apart(ctx, &(tt_apart_args){p[0], p[1], p[2], s->n, s->c});
-        break;
-    case RATES:
-        tt_rates(ctx, &(tt_rates_args){p[0], p[1], s->n, s->c, 0.01, 0.5});
-        break;
     case NARROW: tt_narrow(ctx, p[0], p[1], s->n); break;
-    case FOLLOW:
-        tt_follow(ctx, &(tt_follow_args){p[0], p[1], p[2], s->n, s->c});
-        break;
     default:
         tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c + 3,
                                      s->c + 1});
@@ -876,46 +857,6 @@ static operand bytes(int64_t n, int most)
     TT_ASSERT(b);
     for (int64_t i = 0; i < n; i++) b[i] = (uint8_t)(uniform() * most);
     return o;
-}
-
-/* Few different numbers, so that many are equal, the largest -0; some are not
- * finite. */
-static operand scores(int64_t n, bool finite)
-{
-    operand o = floats(n, NORMAL);
-    float *x = o.data;
-    for (int64_t i = 0; i < n; i++) {
-        x[i] = -(float)(int)(uniform() * 20);
-        if (!finite && i % 7 == 5) x[i] = i % 2 ? NAN : INFINITY;
-    }
-    return o;
-}
-
-/* Averages with rates: little but the rounding of their products is left. */
-static void test_averages(int64_t n, int64_t c, int kind)
-{
-    choice s = {APART, n, c, 0};
-    operand far[OPERANDS] = {written(doubles(n)), doubles(n * c),
-                             floats(n * c, kind)};
-    check(call_verb, &s, far, "apart %lldx%lld kind %d", (long long)n,
-          (long long)c, kind);
-    s.verb = RATES;
-    operand rates[OPERANDS] = {written(doubles(n)), doubles(n * c)};
-    double *x = rates[1].data;
-    for (int64_t i = 0; i < n * c; i++)
-        x[i] = kind == CANCEL ? number(kind) : fabs(number(kind));
-    check(call_verb, &s, rates, "rates %lldx%lld kind %d", (long long)n,
-          (long long)c, kind);
-    s.verb = FOLLOW;
-    operand o[OPERANDS] = {written(floats(n * c, kind)), doubles(n * c),
-                           doubles(n)};
-    double *mean = o[1].data, *rate = o[2].data;
-    for (int64_t i = 0; kind == CANCEL && i < n * c; i++) {
-        const double r = rate[i / c] = 0.1 + 0.01 * (double)(i / c % 50);
-        mean[i] = -(1 - r) * (double)((float *)o[0].data)[i] / r;
-    }
-    check(call_verb, &s, o, "follow %lldx%lld kind %d", (long long)n,
-          (long long)c, kind);
 }
 
 /* Numbers of every size; ties; one NaN, for a payload is nobody's. */
@@ -940,25 +881,6 @@ static operand numbers(int64_t n, int most)
     for (int64_t i = 0; i < n; i++)
         ((int32_t *)o.data)[i] = (int32_t)(uniform() * most);
     return o;
-}
-
-/* Rows at both ends stay; of those between, some were chosen too often, or
- * none was. */
-static void test_choose(int64_t n, int64_t most, bool finite)
-{
-    choice s = {CHOOSE, n, most, n / 8 + n / 8};
-    const int64_t low = n / 8, end = n - n / 8, known = n * 5 / 6;
-    operand used = numbers(known, 4);
-    int64_t rivals = 0;
-    for (int64_t i = low; i < end; i++)
-        rivals += most == 0 || i >= known
-                  || ((int32_t *)used.data)[i] < most;
-    s.count += (rivals + 1) / 2;
-    operand o[OPERANDS] = {written(bytes(4 * (s.count + 1), 256)),
-                           written(bytes(4 * s.count, 256)),
-                           scores(n, finite), used};
-    check(call_verb, &s, o, "choose of %lld, %lld times, finite %d",
-          (long long)n, (long long)most, finite);
 }
 
 /* n tokens from inside a frame of L, with times and without. */
@@ -1012,27 +934,9 @@ static void test_choices(void)
         {1, 1, 1}, {4, 96, 9}, {3, 37, 2}, {70, 65, 40}, {5, 3000, 300},
         {600, 3, 7},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        choice s = {TOTAL, shapes[i][0], shapes[i][1], shapes[i][2]};
-        operand sum[OPERANDS] = {output(s.c), doubles(s.n * s.c)};
-        double *of = sum[1].data;
-        for (int64_t k = 0; k < s.n * s.c; k++)
-            of[k % s.n * s.c + k / s.n] = number(CANCEL);
-        check(call_verb, &s, sum, "total %d", (int)i);
-        s.verb = MOST;
-        for (int finite = 0; finite < 2; finite++) {
-            operand o[OPERANDS] = {output(s.n), scores(s.n * s.c, finite)};
-            check(call_verb, &s, o, "most %d finite %d", (int)i, finite);
-        }
-        test_pick(s.n, s.c, s.count);
-        for (int kind = 0; kind <= CANCEL; kind++)
-            test_averages(s.n, s.c, kind);
-    }
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        test_pick(shapes[i][0], shapes[i][1], shapes[i][2]);
     for (int64_t n = 1; n < 70000; n = 256 * n - 1) test_narrow(n);
-    for (int64_t n = 1; n < 3000; n = 3 * n + 2)
-        for (int most = 0; most < 4; most += 2)
-            for (int finite = 0; finite < 2; finite++)
-                test_choose(n, most, finite);
     for (int64_t L = 1; L < 2000; L = 6 * L + 1) test_locate(9 * L + 2, L);
     test_locate(400, 3);
 }

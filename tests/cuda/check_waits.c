@@ -32,12 +32,14 @@ static const struct row {
     {"tether", "pool", 1, {0, 0, 3}, {0, 0, 18}, NULL},
     {"tether", "pool", 1, {0, 0, 3}, {0, 0, 0}, "tau"},
     {"memrope", NULL, 0, {0, 0, 0}, {0, 0, 0}, NULL},
-    {"memrope", "adaptive", 1, {0, 0, 0}, {0, 0, 0}, NULL},
+    /* distances and averages are computed on the host */
+    {"memrope", "adaptive", 1, {4, 0, 0}, {2, 0, 0}, NULL},
     {"memrope", "memrope-method", 1, {0, 0, 0}, {0, 0, 0}, NULL},
-    /* what a device chose when a chunk compressed */
-    {"deep-forcing", NULL, 0, {0, 0, 1}, {0, 0, 0}, NULL},
-    {"deep-forcing", "fusion", 1, {0, 0, 1}, {0, 0, 0}, NULL},
-    {"deep-forcing", "unify", 1, {0, 0, 1}, {0, 0, 0}, NULL},
+    /* queries and scores, when a chunk compresses; a frame at a time where all
+     * queries ask */
+    {"deep-forcing", NULL, 0, {3, 0, 0}, {7, 0, 0}, NULL},
+    {"deep-forcing", "fusion", 1, {12, 0, 0}, {6, 0, 0}, NULL},
+    {"deep-forcing", "unify", 1, {3, 0, 0}, {7, 0, 0}, NULL},
 };
 
 #define SHARED_PUTS 2        /* patches and the time                          */
@@ -48,6 +50,7 @@ static count_fn *waits, *given, *transfers;
 typedef struct seen {
     long waits, given, transfers;
     int64_t layers, most[PASSES], most_given[PASSES];
+    bool averages;           /* the host changes values in first passes       */
 } seen;
 
 /* After each pass. */
@@ -64,7 +67,7 @@ static void count(void *user, const tt_progress *p)
     s->given = given();
     const long moved = transfers() - s->transfers;
     s->transfers += moved;
-    expect(p->chunk == 0 || moved == 1, "%ld transfers to the GPU in pass %d "
+    expect(p->chunk == 0 || moved == 1 || (s->averages && pass == FIRST), "%ld transfers to the GPU in pass %d "
            "of chunk %lld, not the patches alone", moved, pass,
            (long long)p->chunk);
     expect(own >= 0, "%ld waits of a pass", own + 1);
@@ -85,6 +88,7 @@ static void check(tt_ctx *ctx, const char *policy, const struct row *row)
     if (row && row->zero) tt_policy_put(&o.policy, row->zero, 0);
     tt_rollout *r = start(ctx, &o);
     seen s = {.waits = waits(), .given = given(),
+              .averages = row && row->knob && !strcmp(row->knob, "adaptive"),
               .transfers = transfers(),
               .layers = tt_cache_geometry(tt_rollout_cache(r))->layers};
     tt_rollout_on_progress(r, count, &s);

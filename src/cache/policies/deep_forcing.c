@@ -26,6 +26,7 @@
 #include "tether/team.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Behind the struct follows
@@ -141,53 +142,15 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                              const tt_real *q);
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k);
-static void see(tt_ctx *ctx, tt_layer *y);
-
-/* Where n tokens are of frames whose first is at t0. */
-static void locate(tt_ctx *ctx, tt_index *to, const tt_layer *y, int64_t t0,
-                   int64_t n)
-{
-    tt_locate(ctx, &(tt_locate_args){ .to = to, .t0 = t0, .n = n,
-                                      .L = y->geo->L, .w = y->geo->grid_w });
-}
-
-/* What the metadata says, once; from then on it is moved along. */
-static void place(tt_ctx *ctx, tt_layer *y)
-{
-    const int64_t n = y->len, w = y->geo->grid_w;
-    if (y->placed || ctx->status) return;
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
-                            "positions");
-    int32_t *used = tt_alloc(ctx, &ctx->scratch, n, sizeof *used, "positions");
-    if (ctx->status) return;
-    for (int64_t i = 0; i < n; i++) {
-        pos[3 * i] = y->tpos[i];
-        pos[3 * i + 1] = (int32_t)(y->sidx[i] / w);
-        pos[3 * i + 2] = (int32_t)(y->sidx[i] % w);
-        used[i] = (int32_t)reuse_of(y)[i];
-    }
-    tt_put_indices(ctx, y->where, pos, 3 * n);
-    tt_put_indices(ctx, y->used, used, n);
-    y->counted = n;
-    y->placed = true;
-    tt_arena_reset(&ctx->scratch, m);
-}
 
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
     const int64_t n = p->frames * y->geo->L;
-    see(ctx, y);                                 /* no clean pass has         */
-    place(ctx, y);
     remember_queries(ctx, y, p, x->q);           /* before they are asked     */
     if (ctx->status) return;
-    if (y->len + n > y->cap) {
-        compress(ctx, y, p, x->k);
-        return;
-    }
-    locate(ctx, y->where + 3 * y->len, y, p->start, n);
-    tt_layer_roll(ctx, y, 0, n);
+    if (y->len + n > y->cap) compress(ctx, y, p, x->k);
+    else tt_layer_roll(ctx, y, 0, n);
 }
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
@@ -208,7 +171,8 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tt_index *pos = tt_indices(ctx, &ctx->scratch, 3 * n);
     if (ctx->status) return;
-    locate(ctx, pos, y, p->start, n);
+    tt_locate(ctx, &(tt_locate_args){ .to = pos, .t0 = p->start, .n = n,
+                                      .L = L, .w = geo->grid_w });
 
     state *s = state_of(y);
     int64_t drop = s->window + p->frames - y->opt->R;
@@ -227,6 +191,24 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* ---- score --------------------------------------------------------------- */
 
+/* L times the sum of the mean queries, frames ascending. */
+static tt_real *summed(tt_ctx *ctx, const tt_layer *y, int64_t frames,
+                       int64_t width)
+{
+    const double *mean = tt_get_wides(ctx, (const tt_wide *)y->of_heads,
+                                      frames * width);
+    tt_real *sums = tt_values(ctx, width);
+    tt_host *q = tt_room(ctx, sums, width);
+    if (ctx->status) return NULL;
+    for (int64_t i = 0; i < width; i++) {
+        double sum = 0;
+        for (int64_t f = 0; f < frames; f++) sum += mean[f * width + i];
+        q[i] = (tt_host)(sum * (double)y->geo->L);
+    }
+    tt_put(ctx, sums, q, width);
+    return sums;
+}
+
 /* What scoring asks with: rows of queries [n, heads*D], of all heads. For the
  * sum over the window, sum first: one row. */
 static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
@@ -234,12 +216,8 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
     const tt_geometry *geo = y->geo;
     const int64_t frames = state_of(y)->window, width = geo->H * geo->D;
     const int64_t n = keeps_all(y->opt) ? frames * geo->L : 1;
-    tt_real *rows = y->of_heads;
-    if (!keeps_all(y->opt)) {
-        rows = tt_values(ctx, width);
-        tt_total(ctx, &(tt_total_args){ rows, (const tt_wide *)y->of_heads,
-                                        frames, width, (double)geo->L });
-    }
+    tt_real *rows = keeps_all(y->opt) ? y->of_heads
+                                      : summed(ctx, y, frames, width);
     rows = tt_team_to_rows(ctx, rows, n, geo->heads, geo->D);
     rows = tt_team_all_rows(ctx, rows, n, geo->heads * geo->D);
     return tt_values_view(rows, 2, (int64_t[]){n, geo->heads * geo->D});
@@ -248,7 +226,7 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 /* dot [n, rows] of n <= L tokens with unrotated keys k and positions pos. A dot
  * product goes through all heads: each rank takes some of the tokens. */
 static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
-                          const tt_index *pos, int64_t n,
+                          const int32_t *pos, int64_t n,
                           const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
@@ -262,21 +240,37 @@ static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
     return tt_team_all_rows(ctx, dot, n, rows);
 }
 
+/* The largest number of x [c]; NaN where it begins with one. */
+static tt_host largest(const tt_host *x, int64_t c)
+{
+    tt_host best = x[0];
+    for (int64_t i = 1; i < c; i++)
+        if (x[i] > best) best = x[i];
+    return best + 0;                             /* -0 becomes +0             */
+}
+
 /* The largest product of each of n tokens with unrotated keys k and positions
  * pos, a frame's worth at a time. */
-static void score(tt_ctx *ctx, tt_real *best, const tt_layer *y,
-                  const tt_real *k, const tt_index *pos, int64_t n,
+static void score(tt_ctx *ctx, tt_host *best, const tt_layer *y,
+                  const tt_real *k, const int32_t *pos, int64_t n,
                   const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t L = geo->L, width = geo->H * geo->D;
+    const int64_t L = geo->L, width = geo->H * geo->D, c = asked->dim[0];
+    tt_real *all = c == 1 ? tt_values(ctx, n) : NULL; /* got at once */
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
-        const tt_real *d = ask(ctx, y, k + at * width, pos + 3 * at, b, asked);
-        tt_most(ctx, &(tt_most_args){ best + at, d, b, asked->dim[0] });
+        const tt_real *dot = ask(ctx, y, k + at * width, pos + 3 * at, b,
+                                 asked);
+        const tt_host *d = c == 1 ? NULL : tt_get(ctx, dot, b * c);
+        if (all) tt_copy(ctx, all + at, dot, b);
+        for (int64_t i = 0; d && i < b; i++)
+            best[at + i] = largest(d + i * c, c);
         tt_arena_reset(&ctx->scratch, m);
     }
+    const tt_host *d = all ? tt_get(ctx, all, n) : NULL;
+    for (int64_t i = 0; d && i < n; i++) best[i] = largest(d + i, 1);
 }
 
 /* ---- compress ------------------------------------------------------------ */
@@ -286,26 +280,25 @@ typedef struct compression {
     int64_t n;                   /* source: live tokens, then the chunk's     */
     int64_t sink, recent;        /* tokens kept at both ends                  */
     int64_t count;               /* tokens to select                          */
-    tt_index *where, *used;      /* [n, 3], [n] places and, when it is chosen,
-                                    reuse behind the event                    */
-    tt_real *best;               /* [n] phi sqrt(D) H                         */
+    int32_t *pos;                /* [n, 3] frame, row, column                 */
+    tt_host *best;               /* [n] phi sqrt(D) H                         */
     int64_t *frame, *reuse;      /* [n] position and reuse before the event   */
+    int32_t *from;               /* [sink + count + recent] source tokens that
+                                    stay, ascending                           */
 } compression;
 
 static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
                     const tt_pass *p, const tt_real *k);
-static void choose(tt_ctx *ctx, compression *c, tt_layer *y);
+static void choose(tt_ctx *ctx, compression *c, const tt_layer *y);
 static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p);
-static void replace(tt_ctx *ctx, tt_layer *y, const compression *c, int64_t len,
-                    int64_t start);
-static int64_t united(int64_t recent, int64_t count, int64_t L);
-static int64_t move_sinks(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
+static void move(tt_layer *y, const compression *c, int64_t live,
+                 const tt_pass *p);
+static int64_t move_sinks(tt_layer *y, const tt_pass *p);
+static void unify(tt_layer *y, int64_t sink, int64_t count);
 static void record(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                    const compression *c, int64_t delta);
 
-/* What a device has chosen is seen when the chunk's last pass is done, or at
- * once where somebody listens. */
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k)
 {
@@ -315,11 +308,22 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     choose(ctx, &c, y);                      /* the best between the ends     */
     if (ctx->status) return;
     rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
-    const int64_t delta = move_sinks(ctx, y, p);
-    if (!ctx->device || cache_heard(y->cache)) see(ctx, y);
-    if (cache_heard(y->cache)) record(ctx, y, p, &c, delta);
+    const int64_t delta = move_sinks(y, p);
+    record(ctx, y, p, &c, delta);
     state_of(y)->events++;
     tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Frame, row and column of the source tokens. */
+static void place(compression *c, const tt_layer *y)
+{
+    const int64_t w = y->geo->grid_w, L = y->geo->L;
+    for (int64_t i = 0; i < c->n; i++) {
+        const int64_t s = i < y->len ? y->sidx[i] : (i - y->len) % L;
+        c->pos[3 * i] = (int32_t)c->frame[i];
+        c->pos[3 * i + 1] = (int32_t)(s / w);
+        c->pos[3 * i + 2] = (int32_t)(s % w);
+    }
 }
 
 /* Sizes, scores and metadata of the source tokens. */
@@ -336,10 +340,10 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     c->count = budget - c->sink - c->recent;
     c->frame = tt_alloc(ctx, a, n, sizeof *c->frame, "scores");
     c->reuse = tt_alloc0(ctx, a, n, sizeof *c->reuse, "scores");
-    c->where = tt_indices(ctx, a, 3 * n);
-    c->used = tt_indices(ctx, a, n);
+    c->pos = tt_alloc(ctx, a, n, 3 * sizeof *c->pos, "positions");
+    c->best = tt_alloc(ctx, a, n, sizeof *c->best, "scores");
+    c->from = tt_alloc(ctx, a, budget, sizeof *c->from, "scores");
     const tt_tensor asked = question(ctx, y);
-    c->best = tt_values(ctx, n);
     const int64_t end = tt_cache_rope(y->cache)->npos;
     if (ctx->status) return;
 
@@ -348,120 +352,109 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
         c->frame[i] = i < y->len ? y->tpos[i] : p->start + (i - y->len) / L;
         TT_ASSERT(c->frame[i] >= 0 && c->frame[i] < end);
     }
-    tt_pick(ctx, &(tt_pick_args){ c->where, y->where, NULL, y->len, 3, 3, 3 });
-    locate(ctx, c->where + 3 * y->len, y, p->start, fresh);
-    score(ctx, c->best, y, y->k, c->where, y->len, &asked);
-    score(ctx, c->best + y->len, y, k, c->where + 3 * y->len, fresh, &asked);
+    place(c, y);
+    score(ctx, c->best, y, y->k, c->pos, y->len, &asked);
+    score(ctx, c->best + y->len, y, k, c->pos + 3 * y->len, fresh, &asked);
+}
+
+/* A token that may be selected. */
+typedef struct rival {
+    tt_host score;
+    int32_t token;
+} rival;
+
+/* The best first; of equal ones the lower. */
+static int by_score(const void *a, const void *b)
+{
+    const rival *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->token < y->token ? -1 : 1;
+}
+
+static int by_token(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
 }
 
 /* The best of what lies between sinks and recent frames and was not selected
  * max_reuse times; fewer when there are fewer. Code: ties undefined. We: the
  * lower slot first. */
-static void choose(tt_ctx *ctx, compression *c, tt_layer *y)
+static void choose(tt_ctx *ctx, compression *c, const tt_layer *y)
 {
     const int64_t most = y->opt->own[MAX_REUSE].n;
     const int64_t end = c->n - c->recent;
-    int64_t candidates = 0;
-    for (int64_t j = c->sink; j < end; j++)
-        candidates += most == 0 || c->reuse[j] < most;
-    if (c->count > candidates) c->count = candidates;
-    tt_choose(ctx, &(tt_choose_args){
-        .list = y->from, .then = c->used, .x = c->best, .used = y->used,
-        .n = c->n, .known = y->counted, .count = c->sink + c->count + c->recent,
-        .first = c->sink, .end = end, .most = most});
+    int64_t rivals = 0, to = 0;
+    rival *list = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *list, "scores");
+    for (int64_t j = c->sink; j < end && !ctx->status; j++) {
+        if (!isfinite(c->best[j]))
+            tt_fail(ctx, TT_EFORMAT, "deep-forcing: the score of token %lld is "
+                    "not finite: the keys or queries hold NaN or Inf",
+                    (long long)j);
+        if (most == 0 || c->reuse[j] < most)
+            list[rivals++] = (rival){c->best[j], (int32_t)j};
+    }
+    if (ctx->status) return;
+    if (c->count > rivals) c->count = rivals;
+    qsort(list, (size_t)rivals, sizeof *list, by_score);
+    for (int64_t j = 0; j < c->sink; j++) c->from[to++] = (int32_t)j;
+    for (int64_t i = 0; i < c->count; i++) c->from[to++] = list[i].token;
+    qsort(c->from + c->sink, (size_t)c->count, sizeof *c->from, by_token);
+    for (int64_t j = end; j < c->n; j++) c->from[to++] = (int32_t)j;
 }
 
-/* Keys and values: sinks, selected tokens, recent frames, room for the chunk;
- * the rest is zeros. Of metadata, `see`. */
+/* Sinks, selected tokens, recent frames, room for the chunk; the rest is
+ * zeros. */
 static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p)
 {
     const int64_t width = y->geo->H * y->geo->D, n = c->count * width;
     const int64_t fresh = p->frames * y->geo->L, old = c->recent - fresh;
     const int64_t to = c->sink + c->count, len = to + c->recent;
-    const int64_t words = width * (int64_t)(sizeof *y->k / sizeof *y->from);
+    const int64_t live = y->len;
+    const int64_t words = width * (int64_t)(sizeof *y->k / sizeof *c->from);
     tt_real *const kv[] = { y->k, y->v };
     tt_real *chosen = tt_values(ctx, n);
+    tt_index *list = tt_indices(ctx, &ctx->scratch, c->count);
+    tt_put_indices(ctx, list, c->from + c->sink, c->count);
     for (int i = 0; i < 2; i++) {
         tt_pick(ctx, &(tt_pick_args){ (tt_index *)chosen, (tt_index *)kv[i],
-                                      y->from + c->sink, c->count, words,
-                                      words, words });
-        tt_copy(ctx, kv[i] + to * width, kv[i] + (y->len - old) * width,
+                                      list, c->count, words, words, words });
+        tt_copy(ctx, kv[i] + to * width, kv[i] + (live - old) * width,
                 old * width);
         tt_copy(ctx, kv[i] + c->sink * width, chosen, n);
         tt_zero(ctx, kv[i] + len * width, (y->cap - len) * width);
     }
-    replace(ctx, y, c, len, p->start);
-    y->unseen.live = y->len;
-    y->unseen.fresh = fresh;
-    y->unseen.start = p->start;
-    y->unseen.recent = c->recent;
     y->len = len;
+    move(y, c, live, p);
 }
 
-/* Places and counts go along. Tokens that move up do so by slot, whichever they
- * are. */
-static void replace(tt_ctx *ctx, tt_layer *y, const compression *c, int64_t len,
-                    int64_t start)
+/* Metadata move as keys and values have. A token comes from its own slot or
+ * from behind it, so this works in place. */
+static void move(tt_layer *y, const compression *c, int64_t live,
+                 const tt_pass *p)
 {
-    const int64_t L = y->geo->L, behind = c->n - c->recent - y->len;
-    const int64_t recent = behind < 0 ? y->tpos[y->len + behind]
-                                      : start + behind / L;
-    tt_pick(ctx, &(tt_pick_args){ y->where, c->where, y->from, len, 3, 3, 3 });
-    tt_pick(ctx, &(tt_pick_args){ y->used, c->used, NULL, len, 1, 1, 1 });
-    y->counted = len;
-    if (!y->opt->own[UNIFY].n) return;
-    tt_index *up = tt_indices(ctx, &ctx->scratch, 3 * c->count);
-    locate(ctx, up, y, united(recent, c->count, L), c->count);
-    tt_pick(ctx, &(tt_pick_args){ y->where + 3 * c->sink, up, NULL, c->count, 1,
-                                  3, 3 });
-}
-
-static void unify(tt_layer *y, int64_t sink, int64_t count);
-
-/* Look at a choice: metadata moves as keys and values have. A token comes from
- * its own slot or from behind it, so this works in place. */
-static void see(tt_ctx *ctx, tt_layer *y)
-{
-    const int64_t L = y->geo->L, live = y->unseen.live;
-    const int64_t n = live + y->unseen.fresh;
-    const int64_t sink = y->opt->S * L;
-    const int64_t recent = y->len - y->unseen.recent;
+    const int64_t L = y->geo->L;
     int64_t *reuse = reuse_of(y);
-    if (live == 0) return;
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const int32_t *from = tt_get_indices(ctx, y->from, y->len + 1);
-    y->unseen.live = 0;
-    if (from && from[y->len] < n)
-        tt_fail(ctx, TT_EFORMAT, "deep-forcing: the score of token %lld is "
-                "not finite: the keys or queries hold NaN or Inf",
-                (long long)from[y->len]);
-    if (ctx->status || from[y->len] > n) return;   /* > n: a plan's device    */
-    for (int64_t i = sink; i < y->len; i++) {
-        const int64_t j = from[i], k = j - live;
-        const int64_t frame = y->unseen.start + k / L;
+    for (int64_t i = c->sink; i < y->len; i++) {
+        const int64_t j = c->from[i], k = j - live;
+        const int64_t frame = p->start + k / L;
         y->src_frame[i] = k < 0 ? y->src_frame[j] : (int32_t)frame;
         y->sidx[i] = k < 0 ? y->sidx[j] : (int32_t)(k % L);
         y->tpos[i] = k < 0 ? y->tpos[j] : (int32_t)frame;
-        reuse[i] = k < 0 ? reuse[j] + (i < recent) : 0;
+        reuse[i] = k < 0 ? reuse[j] + (i < c->sink + c->count) : 0;
     }
     for (int64_t i = y->len; i < y->cap; i++) {
         y->src_frame[i] = TT_SRC_NONE;
         reuse[i] = y->sidx[i] = y->tpos[i] = 0;
     }
-    if (y->opt->own[UNIFY].n) unify(y, sink, recent - sink);
-    tt_arena_reset(&ctx->scratch, m);
-}
-
-static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
-{
-    if (p->context || p->last) see(ctx, y);
+    if (y->opt->own[UNIFY].n) unify(y, c->sink, c->count);
 }
 
 /* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
  * first time by K - N (its 21 - N), then by what `desired` has grown. We: as
  * the code. They are whole frames, one behind the other. */
-static int64_t move_sinks(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+static int64_t move_sinks(tt_layer *y, const tt_pass *p)
 {
     const tt_policy_options *o = y->opt;
     const int64_t L = y->geo->L, sink = o->S * L;
@@ -472,21 +465,15 @@ static int64_t move_sinks(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
                                          : desired - s->base;
     s->base = desired;
     for (int64_t i = 0; i < sink; i++) y->tpos[i] += (int32_t)delta;
-    if (sink > 0) locate(ctx, y->where, y, y->tpos[0], sink);
     return delta;
 }
 
-/* The first position of the selected tokens: in slot order they fill the frame
- * positions right before the recent ones. */
-static int64_t united(int64_t recent, int64_t count, int64_t L)
-{
-    return recent - (count + L - 1) / L;
-}
-
+/* The selected tokens fill, in slot order, the frame positions right before
+ * the recent ones. */
 static void unify(tt_layer *y, int64_t sink, int64_t count)
 {
     const int64_t L = y->geo->L;
-    const int64_t first = united(y->tpos[sink + count], count, L);
+    const int64_t first = y->tpos[sink + count] - (count + L - 1) / L;
     for (int64_t i = 0; i < count; i++)
         y->tpos[sink + i] = (int32_t)(first + i / L);
 }
@@ -514,19 +501,16 @@ static const tt_field fields[] = {
 };
 static const tt_event_kind events[] = {{"comp", fields}, {0}};
 
-/* What has been chosen is still to be read where nothing was copied. */
 static void record(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                    const compression *c, int64_t delta)
 {
     const double norm = sqrt((double)y->geo->D) * (double)y->geo->heads;
-    const tt_host *best = tt_get(ctx, c->best, c->n);
-    const int32_t *from = tt_get_indices(ctx, y->from, y->len);
     double *phi = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *phi, "scores");
     int64_t *chosen = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *chosen,
                                "scores");
     if (ctx->status) return;
-    for (int64_t i = 0; i < c->n; i++) phi[i] = (double)best[i] / norm;
-    for (int64_t i = 0; i < c->count; i++) chosen[i] = from[c->sink + i];
+    for (int64_t i = 0; i < c->n; i++) phi[i] = (double)c->best[i] / norm;
+    for (int64_t i = 0; i < c->count; i++) chosen[i] = c->from[c->sink + i];
     tt_cache_report(y->cache, &(tt_event){
         .kind = &events[0], .layer = y->index, .chunk = p->chunk,
         .value = {
@@ -591,7 +575,7 @@ const tt_policy_class cache_deep_forcing = {
     .summary = "a moving sink, the tokens recent queries look at, recent "
                "frames (Deep Forcing)",
     .knobs = knobs,
-    .flags = TT_KEEPS_NOISY | TT_CHOOSES_UNSEEN,
+    .flags = TT_KEEPS_NOISY,
     .check = check,
     .slots = cache_slots,
     .state_size = state_size,
@@ -601,7 +585,6 @@ const tt_policy_class cache_deep_forcing = {
     .begin = begin,
     .write = write,
     .plan = cache_plan_absolute,
-    .done = done,
     .positions = positions,
     .events = events,
     .shown = &shown,

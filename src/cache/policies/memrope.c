@@ -15,8 +15,11 @@
  *         their rates.
  * Holds   frames are chronological outside the two memory frames. */
 #include "cache/classes.h"
+#include "core/parallel.h"
 #include "tether/device.h"
 #include "tether/team.h"
+
+#include <math.h>
 
 typedef struct state {
     int64_t filled;              /* the two memory frames hold averages       */
@@ -61,22 +64,53 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* ---- the averages -------------------------------------------------------- */
 
-/* Distances [L, heads held] of all heads: a team exchanges them on the host. */
-static const tt_wide *of_all_heads(tt_ctx *ctx, const tt_wide *far,
-                                   const tt_geometry *geo)
+/* far [L * heads held] = ||mean - short|| of the keys of a token and head. */
+static void distances(tt_ctx *ctx, double *far, const double *mean,
+                      const tt_host *k, const tt_geometry *geo)
 {
-    if (tt_team_size(ctx) == 1) return far;
-    double *held = tt_get_wides(ctx, far, geo->L * geo->H);
-    const double *all = tt_team_all_heads(ctx, held, geo->L, geo->heads,
-                                          sizeof *all);
-    tt_wide *there = tt_wides(ctx, geo->L * geo->heads);
-    tt_put_wides(ctx, there, all, geo->L * geo->heads);
-    return there;
+    TT_PARALLEL_FOR_WORK(ctx, geo->L * geo->H * geo->D)
+    for (int64_t r = 0; r < geo->L * geo->H; r++) {
+        double sum = 0;
+        for (int64_t i = r * geo->D; i < (r + 1) * geo->D; i++) {
+            const double d = mean[i] - (double)k[i];
+            sum += d * d;
+        }
+        far[r] = sqrt(sum);
+    }
+}
+
+/* From the distances far [L, heads], in place of its first L numbers: m = mean
+ * over heads; with the largest m of all as 1, rates from low to high. */
+static void rates(double *far, int64_t L, int64_t heads, double low,
+                  double high)
+{
+    double top = 0;
+    for (int64_t r = 0; r < L; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < heads; i++) sum += far[r * heads + i];
+        far[r] = sum / (double)heads;
+        if (far[r] > top) top = far[r];
+    }
+    for (int64_t r = 0; r < L; r++)
+        far[r] = low + far[r] / (top + 1e-8) * (high - low);
+}
+
+/* x = rate mean + (1 - rate) x, token by token. */
+static void follow(tt_ctx *ctx, tt_real *x, const double *mean,
+                   const double *rate, int64_t L, int64_t width)
+{
+    tt_host *h = tt_get(ctx, x, L * width);
+    if (!h) return;
+    TT_PARALLEL_FOR_WORK(ctx, L * width)
+    for (int64_t r = 0; r < L; r++)
+        for (int64_t i = r * width; i < (r + 1) * width; i++)
+            h[i] = (tt_host)(rate[r] * mean[i]
+                             + (1 - rate[r]) * (double)h[i]);
+    tt_put(ctx, x, h, L * width);
 }
 
 /* The short keys and values at slot `at`, where tokens whose mean key is far
- * from their short key follow faster: m = mean over heads of ||mean - short||;
- * with the largest m of all as 1, the rate goes from 0.1 alpha to 5 alpha. */
+ * from their short key follow faster: at rates from 0.1 alpha to 5 alpha. */
 static void blend_adaptive(tt_ctx *ctx, tt_layer *y, int64_t at,
                            const tt_wide *mean)
 {
@@ -84,12 +118,17 @@ static void blend_adaptive(tt_ctx *ctx, tt_layer *y, int64_t at,
     const int64_t L = geo->L, width = geo->H * geo->D;
     const double alpha = y->opt->own[ALPHA_SHORT].x;
     tt_real *k = y->k + at * width, *v = y->v + at * width;
-    tt_wide *far = tt_wides(ctx, L * geo->H), *rate = tt_wides(ctx, L);
-    tt_apart(ctx, &(tt_apart_args){far, mean, k, L * geo->H, geo->D});
-    tt_rates(ctx, &(tt_rates_args){rate, of_all_heads(ctx, far, geo), L,
-                                   geo->heads, 0.1 * alpha, 5 * alpha});
-    tt_follow(ctx, &(tt_follow_args){k, mean, rate, L, width});
-    tt_follow(ctx, &(tt_follow_args){v, mean + L * width, rate, L, width});
+    const double *m = tt_get_wides(ctx, mean, 2 * L * width);
+    const tt_host *keys = tt_get(ctx, k, L * width);
+    double *far = tt_alloc(ctx, &ctx->scratch, L * geo->H, sizeof *far,
+                           "distances");
+    if (ctx->status) return;
+    distances(ctx, far, m, keys, geo);
+    double *all = tt_team_all_heads(ctx, far, L, geo->heads, sizeof *far);
+    if (!all) return;
+    rates(all, L, geo->heads, 0.1 * alpha, 5 * alpha);
+    follow(ctx, k, m, all, L, width);
+    follow(ctx, v, m + L * width, all, L, width);
 }
 
 /* Keys and values of the memory frame at slot `at`: x = rate * mean +

@@ -260,15 +260,6 @@ typedef struct cuda_widen_args {
     float scale, unused;     /* unused is 0                                   */
 } cuda_widen_args;
 
-/* As tt_choose_args; so many of those that compete stay as `best` says. */
-#define CHOOSE_THREADS 256
-#define CHOOSE_SHARED (2 * CHOOSE_THREADS * 4)
-typedef struct cuda_choose_args {
-    tt_choose_args is;
-    uint8_t *stays;          /* [n]                                           */
-    int64_t best;
-} cuda_choose_args;
-
 /* As tt_locate_args, some frames of it; no times: t0 + f. */
 #define FEW_TIMES 64
 typedef struct cuda_locate_args {
@@ -276,10 +267,6 @@ typedef struct cuda_locate_args {
     int64_t t0, first, n, L, w, times;
     int64_t time[FEW_TIMES];
 } cuda_locate_args;
-
-/* Rates need the largest number of all: one block finds it. */
-#define RATES_THREADS 256
-#define RATES_SHARED (RATES_THREADS * 8)
 
 /* Words that travel as arguments of their kernel, one to a number, because two
  * side by side would look like a pointer. */
@@ -301,8 +288,7 @@ typedef struct cuda_words_args {
     X(wgmma_conv_96) X(wgmma_conv_192)                                         \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
-    X(total) X(most) X(choose_rows) X(choose_list) X(locate) X(pick) X(apart)  \
-    X(rates) X(follow)                                                         \
+    X(locate) X(pick)                                                          \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
     X(narrow_bf16) X(words)                                                    \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \

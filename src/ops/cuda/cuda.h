@@ -84,14 +84,8 @@ void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
                         const tt_modulate_args *to);
 
 /* Verbs of the device that are kernels. */
-void cuda_total(tt_ctx *ctx, const tt_total_args *a);
-void cuda_most(tt_ctx *ctx, const tt_most_args *a);
-void cuda_choose(tt_ctx *ctx, const tt_choose_args *a);
 void cuda_locate(tt_ctx *ctx, const tt_locate_args *a);
 void cuda_pick(tt_ctx *ctx, const tt_pick_args *a);
-void cuda_apart(tt_ctx *ctx, const tt_apart_args *a);
-void cuda_rates(tt_ctx *ctx, const tt_rates_args *a);
-void cuda_follow(tt_ctx *ctx, const tt_follow_args *a);
 void cuda_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 
 #endif

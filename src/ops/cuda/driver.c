@@ -368,9 +368,7 @@ static int64_t cuda_room(const tt_device *d)
 static const tt_device cuda_device = {
     .name = "cuda", .alloc = cuda_alloc, .free = cuda_free, .put = cuda_move,
     .get = cuda_move, .copy = cuda_move, .zero = cuda_zero,
-    .room = cuda_room, .total = cuda_total, .most = cuda_most,
-    .choose = cuda_choose, .locate = cuda_locate, .pick = cuda_pick,
-    .apart = cuda_apart, .rates = cuda_rates, .follow = cuda_follow,
+    .room = cuda_room, .locate = cuda_locate, .pick = cuda_pick,
     .narrow = cuda_narrow,
 };
 

@@ -158,31 +158,6 @@ void cuda_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
     RUN(narrow_bf16, each(n), d, WRITE(d.to, n), READ(d.from, n));
 }
 
-void cuda_total(tt_ctx *ctx, const tt_total_args *a)
-{
-    tt_total_args d = *a;
-    RUN(total, columns(a->c), d, WRITE(d.y, a->c), READ(d.s, a->n * a->c));
-}
-
-void cuda_most(tt_ctx *ctx, const tt_most_args *a)
-{
-    tt_most_args d = *a;
-    RUN(most, rows(a->n), d, WRITE(d.y, a->n), READ(d.x, a->n * a->c));
-}
-
-void cuda_choose(tt_ctx *ctx, const tt_choose_args *a)
-{
-    call c = begin(ctx);
-    cuda_choose_args d = {*a, room(&c, a->n),
-                          a->count - a->first - (a->n - a->end)};
-    PLACE(&c, WRITE(d.is.list, a->count + 1), WRITE(d.is.then, a->count),
-          READ(d.is.x, a->n), READ(d.is.used, a->known));
-    launch(&c, CUDA_choose_rows, each(a->n), &d);
-    cuda_launch(ctx, CUDA_choose_list,
-                (cuda_grid){1, 1, CHOOSE_THREADS, CHOOSE_SHARED}, &d);
-    end(&c);
-}
-
 /* Some frames at a time, whose positions go as arguments. */
 void cuda_locate(tt_ctx *ctx, const tt_locate_args *a)
 {
@@ -203,28 +178,4 @@ void cuda_pick(tt_ctx *ctx, const tt_pick_args *a)
 {
     tt_pick_args d = *a;
     RUN(pick, each(a->n * a->c), d, READ(d.list, a->n));
-}
-
-void cuda_apart(tt_ctx *ctx, const tt_apart_args *a)
-{
-    tt_apart_args d = *a;
-    RUN(apart, columns(a->n), d, WRITE(d.far, a->n), READ(d.mean, a->n * a->c),
-        READ(d.x, a->n * a->c));
-}
-
-void cuda_rates(tt_ctx *ctx, const tt_rates_args *a)
-{
-    call c = begin(ctx);
-    tt_rates_args d = *a;
-    PLACE(&c, WRITE(d.rate, a->n), READ(d.far, a->n * a->c));
-    cuda_launch(ctx, CUDA_rates,
-                (cuda_grid){1, 1, RATES_THREADS, RATES_SHARED}, &d);
-    end(&c);
-}
-
-void cuda_follow(tt_ctx *ctx, const tt_follow_args *a)
-{
-    tt_follow_args d = *a;
-    RUN(follow, each(a->n * a->c), d, CHANGE(d.x, a->n * a->c),
-        READ(d.mean, a->n * a->c), READ(d.rate, a->n));
 }

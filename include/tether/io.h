@@ -64,6 +64,8 @@ typedef struct tt_weights_options {
     int ema;  /* Self-Forcing .pt: 1 generator_ema, 0 generator,
                  -1 (default) generator_ema when present */
     bool shapes_alone; /* values are not needed (for a plan), and not checked */
+    const char *lora;  /* LoRAs to be merged, "FILE" or "FILE:STRENGTH" a
+                          line; NULL: none                                    */
 } tt_weights_options;
 
 typedef struct tt_weights tt_weights;
@@ -75,6 +77,35 @@ typedef struct tt_weights tt_weights;
  * restored. */
 tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
                           tt_model_kind kind, const tt_weights_options *opt);
+/* LoRAs (of transformers and text encoders; names of kohya, PEFT, Diffusers and
+ * ComfyUI, or the dictionary generator_lora of a .pt) are merged when a weight
+ * is first asked for, which is float32 from then on and lies in memory:
+ *     W = fma(f, d, W)   d = up down, summed over the rank in ascending order
+ *                        by fma in blocks of 256, as every dot product here;
+ *                        f = strength * alpha / rank, or strength without an
+ *                        alpha, computed in double and rounded once
+ *     W = fma(strength, diff, W)                     diff, diff_b and diff_m
+ * one after the other: files as given, of a file up and down before diff. The
+ * bits depend on neither CPU nor threads.
+ * Errors  of tt_weights_open
+ *         TT_ESHAPE        a key fits no weight, or has not its shape; a key of
+ *                          the other part of the model, transformer or text
+ *                          encoder, is left to that
+ *         TT_EUNSUPPORTED  DoRA, LoKr, LoHa, OFT ..., named
+ *         TT_EFORMAT       half a pair, an alpha or a merged value that is not
+ *                          finite */
+
+/* A line of such a list; *list moves on to the next one. The text behind the
+ * last colon is the strength, unless a file has the whole name.
+ * Errors  TT_EINVAL  it is no number */
+typedef struct tt_lora {
+    char path[4096];
+    double strength;      /* 1 where none was given                           */
+} tt_lora;
+tt_status tt_lora_next(tt_ctx *ctx, const char **list, tt_lora *out);
+/* What a LoRA is for, in words, into buf: "LoRA for the transformer, rank 32
+ * (300 pairs, 60 differences)"; false: it is none, or cannot be read. */
+bool tt_lora_describe(tt_ctx *ctx, char *buf, size_t n, const tt_file *f);
 void tt_weights_close(tt_weights *w);
 /* Is this what it should be? Opening looks at names; this refuses what has the
  * right ones and cannot work. What loads a model asks.
@@ -183,6 +214,8 @@ typedef struct tt_convert_options {
                          8-bit values become F32)                             */
     bool diffusers;   /* Diffusers' (Hugging Face's) names instead of Wan's   */
     int ema;          /* as in tt_weights_options                             */
+    const char *lora; /* as there: merged values become F32 where dtype is
+                         TT_NONE                                              */
     void (*chosen)(void *user, const char *what, const char *path,
                    const char *origin);     /* what was found; may be NULL    */
     void (*progress)(void *user, const char *phase, int64_t done,

@@ -38,6 +38,7 @@ TT_API_BEGIN
 typedef struct tt_model_paths {
     const char *model, *dit, *vae, *tiny_vae;
     const char *text_encoder, *tokenizer, *checkpoint;
+    const char *lora; /* of tt_weights_options: of transformer and text encoder */
     const char *vae_class; /* of classes.h; f32 where it is not given         */
     const char *history_dir; /* of tt_vae_use_folder                          */
     bool sizes_alone; /* `model` is the name of a published model, of which
@@ -107,7 +108,9 @@ typedef enum tt_setting_kind {
     TT_SETTING_TEXT,    /* const char *                                       */
     TT_SETTING_READ,    /* the same: a file or folder that is read            */
     TT_SETTING_WRITE,   /* the same: a file that is written                   */
-    TT_SETTING_MAYBE    /* const char *: value optional; "" when left out     */
+    TT_SETTING_MAYBE,   /* const char *: value optional; "" when left out     */
+    TT_SETTING_LIST     /* const char *: may be given several times, values with
+                           '\n' between them; "" takes those before away      */
 } tt_setting_kind;
 
 /* One setting: a row of a table. */
@@ -121,7 +124,8 @@ typedef struct tt_setting {
                            but not shown                                      */
 } tt_setting;
 
-/* Store `text` in the structure at `base` (texts: the pointer). For flags and
+/* Store `text` in the structure at `base` (texts: the pointer; also of a list,
+ * which tt_settings_set makes longer). For flags and
  * switches NULL and "yes" mean yes, "no" means no, as do 1 and 0.
  * Errors  TT_EINVAL  says what the setting needs; nothing is stored */
 tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
@@ -159,6 +163,12 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \
     {TT_SETTING_READ, "tokenizer", 0, offsetof(type, member.tokenizer),        \
      "FILE", "SentencePiece model (default: found in -m)"}
+#define TT_MODEL_ROW_LORA(type, member)                                        \
+    {TT_SETTING_LIST, "lora", 0, offsetof(type, member),                       \
+     "FILE[:STRENGTH]", "merge a LoRA into the weights, in float32: strength " \
+     "* alpha / rank * up down (strength: default 1; without alpha 1 for "     \
+     "alpha / rank). May be given several times, and is merged in that order. "\
+     "`tether convert --lora` writes the merged weights, which start faster"}
 #define TT_MODEL_ROWS_DIT(type, member)                                        \
     {TT_SETTING_READ, "dit", 0, offsetof(type, member.dit), "FILE",            \
      "transformer weights, a file or folder (default: found in -m)"},          \

@@ -11,7 +11,7 @@
 #include "tether/io.h"
 
 typedef struct settings {
-    const char *out, *dtype, *layout, *model, *weights;
+    const char *out, *dtype, *layout, *model, *weights, *lora;
     bool overwrite;
 } settings;
 
@@ -29,6 +29,7 @@ static const opt_spec options[] = {
      "is found"},
     {OPT_TEXT, "weights", 0, offsetof(settings, weights), "ema|raw",
      "which set of a Self-Forcing checkpoint (default ema)"},
+    TT_MODEL_ROW_LORA(settings, lora),
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -41,10 +42,13 @@ static const opt_command convert_command = {
              "[--layout wan|diffusers]",
     .intro = "Reads whatever `tether inspect` reads. Names and prefixes are "
              "made those of Wan's own files or of Diffusers; a file that is "
-             "no known model keeps its names. The result is read again and "
+             "no known model keeps its names. With --lora merged weights are "
+             "written: of the part that --model says, and without --dtype in "
+             "f32 where something was merged. The result is read again and "
              "compared before the command ends.",
     .examples = "  tether convert self_forcing_dmd.pt -o sf.safetensors "
                 "--dtype bf16\n"
+                "  tether convert base.pt --lora lora.pt -o merged.safetensors\n"
                 "  tether convert umt5-xxl-Q8_0.gguf -o t5.safetensors "
                 "--dtype bf16",
     .options = options,
@@ -98,6 +102,7 @@ static const char *read_choices(tt_convert_options *o, const settings *s,
     o->ema = choice(s->weights, sets);
     o->dtype = t >= 0 ? dtype[t] : TT_NONE;
     o->diffusers = l == 1;
+    o->lora = s->lora;
     if (!s->out || !*s->out) return "-o OUT.safetensors is missing";
     char hint[NEAREST_HINT];
     if (t == -2)

@@ -46,6 +46,7 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
     TT_MODEL_ROW_FOLDER(settings, paths),
     TT_MODEL_ROWS_TEXT(settings, paths),
+    TT_MODEL_ROW_LORA(settings, paths.lora),
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -152,6 +153,15 @@ static void on_layer(void *user, int64_t done, int64_t all)
                     (long long)all);
 }
 
+static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, const char *path,
+                              const settings *s)
+{
+    const tt_weights_options opt = {.ema = -1, .lora = s->paths.lora};
+    tt_weights *w;
+    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_T5, &opt));
+    return tt_umt5_load(ctx, enc, w);
+}
+
 static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
                         const tokens *t, progress *p)
 {
@@ -160,7 +170,7 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     tt_umt5 *enc;
     double start = tt_now();
     TT_TRY(tt_model_text_encoder(ctx, &path, &s->paths));
-    TT_TRY(tt_umt5_open(ctx, &enc, path));
+    TT_TRY(open_encoder(ctx, &enc, path, s));
     tt_umt5_check_tokenizer(ctx, enc, t->tok);
     const int64_t dim = tt_umt5_config_of(enc)->dim, n = t->B * t->L * dim;
     const int64_t shape[3] = {t->B, t->L, dim};

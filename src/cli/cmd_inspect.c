@@ -59,18 +59,20 @@ static void ignore_warning(void *user, const char *sentence)
 }
 
 /* "VAE: Wan names, torch zip", "" when it is no model we know, or why it is
- * one that cannot be used. */
-static void origin_of(tt_ctx *ctx, inspect_part *p)
+ * one that cannot be used. Is it one? */
+static bool origin_of_model(tt_ctx *ctx, inspect_part *p)
 {
     static const struct { tt_model_kind kind; const char *name; } kinds[] = {
         {TT_MODEL_DIT, "transformer"}, {TT_MODEL_VAE, "VAE"},
         {TT_MODEL_T5, "text encoder"}, {TT_MODEL_TINY_VAE, "tiny VAE"}};
     void (*warn)(void *, const char *) = ctx->warn;
+    bool there = false;
     ctx->warn = ignore_warning;
     for (int i = 0; i < TT_MODEL_KINDS; i++) {
         tt_weights *w;
         tt_status s = tt_weights_open(ctx, &w, p->path, kinds[i].kind, NULL);
         if (s == TT_OK) {
+            there = true;
             snprintf(p->origin, sizeof p->origin, "%s: %s", kinds[i].name,
                      tt_weights_origin(w));
             s = tt_weights_check(ctx, w);
@@ -86,6 +88,19 @@ static void origin_of(tt_ctx *ctx, inspect_part *p)
         tt_clear(ctx);
     }
     ctx->warn = warn;
+    return there && !*p->problem;
+}
+
+/* Names alone make a LoRA look like a model that cannot be used. */
+static void origin_of(tt_ctx *ctx, inspect_part *p)
+{
+    char lora[300];
+    const size_t n = sizeof p->origin;
+    const bool model = origin_of_model(ctx, p);
+    if (!tt_lora_describe(ctx, lora, sizeof lora, p->file)) return;
+    const size_t at = model ? strlen(p->origin) : 0;
+    snprintf(p->origin + at, n - at, "%s%s", model ? "; also a " : "", lora);
+    if (!model) *p->problem = 0;
 }
 
 /* ---- one file ------------------------------------------------------------ */

@@ -8,12 +8,14 @@
  *         copied as stored.
  * Holds   The finished file is opened again and every piece compared with
  *         what it is made from; a file that differs is removed. Memory does
- *         not grow with the file (a strided tensor is gathered whole). */
+ *         not grow with the file (a strided tensor is gathered whole, and a
+ *         LoRA is merged into one weight at a time). */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/file.h"
+#include "io/lora.h"
 #include "io/names.h"
 #include "io/weights.h"
 
@@ -48,13 +50,20 @@ static const char *name_at(const job *j, int64_t i)
     return out;
 }
 
-/* What a tensor becomes. Integers stay; what safetensors cannot hold, or
- * values that only exist after scaling, become float32. */
-static tt_dtype target_type(const job *j, const tt_tensor *t)
+static bool is_merged(const job *j, int64_t i)
 {
+    return j->w && j->w->item[i].patch;
+}
+
+/* What a tensor becomes. Integers stay; what safetensors cannot hold, or
+ * values that only exist after scaling or merging, become float32. */
+static tt_dtype target_type(const job *j, int64_t i)
+{
+    const tt_tensor *t = tensor_at(j, i);
     if (!tt_dtype_is_real(t->dtype)) return t->dtype;
     if (j->opt->dtype != TT_NONE) return j->opt->dtype;
-    return tt_dtype_block(t->dtype) > 1 || t->scale != 0 ? TT_F32 : t->dtype;
+    return tt_dtype_block(t->dtype) > 1 || t->scale != 0 || is_merged(j, i)
+             ? TT_F32 : t->dtype;
 }
 
 /* ---- one piece ----------------------------------------------------------- */
@@ -102,9 +111,12 @@ static void report(job *j, const char *phase, int64_t n)
         j->opt->progress(j->opt->user, phase, j->done, j->total);
 }
 
-/* A packed view of tensor i; a strided one is gathered into scratch. */
+/* A packed view of tensor i; a strided one is gathered, and a LoRA merged, into
+ * scratch. */
 static bool packed_view(job *j, tt_tensor *t, int64_t i)
 {
+    if (is_merged(j, i))
+        return !lora_merge(j->w, &j->w->item[i], &j->ctx->scratch, t);
     *t = *tensor_at(j, i);
     if (tt_tensor_packed(t)) return true;
     void *data = tt_alloc(j->ctx, &j->ctx->scratch, tt_tensor_count(t),
@@ -128,7 +140,7 @@ static tt_status pass_tensor(job *j, int64_t i, tt_st_writer *w,
 {
     tt_tensor t;
     if (!packed_view(j, &t, i)) return j->ctx->status;
-    tt_dtype to = target_type(j, &t);
+    tt_dtype to = target_type(j, i);
     int64_t n = tt_tensor_count(&t), size = (int64_t)tt_dtype_size(to);
     if (w) TT_TRY(tt_st_open_tensor(w, name_at(j, i), to, t.rank, t.dim));
     for (int64_t at = 0; at < n; at += PIECE) {
@@ -180,7 +192,7 @@ static tt_status verify_tensor(job *j, int64_t i, const tt_file *f)
     const tt_tensor *t = tensor_at(j, i);
     const char *name = name_at(j, i);
     const tt_entry *e = name ? tt_file_find(f, name) : NULL;
-    bool same = e && e->t.rank == t->rank && e->t.dtype == target_type(j, t);
+    bool same = e && e->t.rank == t->rank && e->t.dtype == target_type(j, i);
     for (int d = 0; same && d < t->rank; d++) same = e->t.dim[d] == t->dim[d];
     if (!same)
         return tt_fail(j->ctx, TT_EIO, "%s: tensor %s is missing from what "
@@ -234,9 +246,32 @@ static tt_status find_kind(job *j)
     return TT_OK;
 }
 
+/* A file whose keys are all for another part would change nothing. */
+static tt_status merge(const job *j)
+{
+    if (!j->opt->lora) return TT_OK;
+    if (!j->w)
+        return tt_fail(j->ctx, TT_EUNSUPPORTED, "%s: not a model that a LoRA "
+                       "can be merged into", j->in);
+    TT_TRY(lora_add(j->w, j->opt->lora));
+    for (const lora_file *f = j->w->lora; f; f = f->next) {
+        if (!f->used)
+            return tt_fail(j->ctx, TT_ESHAPE, "%s holds nothing for the %s %s, "
+                           "only %lld keys for another part of the model",
+                           f->path, names_kind_text(j->kind), j->w->path,
+                           (long long)f->others);
+        if (f->others)
+            tt_warn(j->ctx, "%s: %lld keys are for another part of the model "
+                    "and not merged here; convert that one with it too",
+                    f->path, (long long)f->others);
+    }
+    return TT_OK;
+}
+
 static tt_status open_input(job *j)
 {
     TT_TRY(find_kind(j));
+    TT_TRY(merge(j));
     if (j->w) {
         TT_TRY(tt_weights_check(j->ctx, j->w));
         j->count = tt_weights_count(j->w);

@@ -12,11 +12,18 @@
 
 #include "io/weights.h"
 
+#define LORA "it is no model by itself; give it with --lora FILE, and the "    \
+             "model it was made for"
+
 /* First match wins: additions to a model stand in front of the model. */
 static const struct { const char *part, *guess, *why; } signs[] = {
-    {".lora_", "a LoRA", "only complete weights are read; merge it first"},
-    {".lora.", "a LoRA", "only complete weights are read; merge it first"},
-    {"_lora.", "a LoRA", "only complete weights are read; merge it first"},
+    {".lora_", "a LoRA", LORA},
+    {".lora.", "a LoRA", LORA},
+    {"_lora.", "a LoRA", LORA},
+    {".diff_b", "a LoRA", LORA},
+    {".diff_m", "a LoRA", LORA},
+    {"lokr_", "a LoKr", "only LoRA is merged; merge it elsewhere"},
+    {"hada_", "a LoHa", "only LoRA is merged; merge it elsewhere"},
     {"vace_", "VACE transformer", "it edits given videos; a plain "
      "text-to-video (T2V) model is needed"},
     {"control_adapter.", "Fun-Control transformer", "it needs control "

@@ -18,6 +18,7 @@
 #include "io/file.h"
 #include "io/folder.h"
 #include "io/guess.h"
+#include "io/lora.h"
 #include "io/names.h"
 
 /* ---- which dictionary ---------------------------------------------------- */
@@ -74,6 +75,11 @@ static tt_status no_dictionary(tt_weights *w)
                 io_show(show, key, strlen(key)));
         last = key;
     }
+    char buf[300];
+    const char *guess = guess_model(buf, sizeof buf, w->file);
+    if (guess)
+        return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: this looks like %s",
+                       w->path, guess);
     return tt_fail(w->ctx, TT_EFORMAT,
                    "%s: no dictionary of tensors under generator_ema, "
                    "generator, model, module or state_dict; found %s", w->path,
@@ -130,7 +136,7 @@ static tt_status strip_names(tt_weights *w, tt_model_kind kind,
         if (!name) return w->ctx->status;
         if (!names_strip(name, kind) || not_a_weight(w, name, kind)) continue;
         stripped[w->count] = name;
-        w->item[w->count++] = (weight){NULL, e->name, e->t, false};
+        w->item[w->count++] = (weight){.stored = e->name, .t = e->t};
     }
     return TT_OK;
 }
@@ -333,6 +339,10 @@ tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
     w->shapes_alone = opt && opt->shapes_alone;
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (!open_path(w, path, kind)) read_weights(w, kind, opt ? opt->ema : -1);
+    if (opt && opt->lora) lora_add(w, opt->lora);
+    else if (!ctx->status && lora_beside(w->file))
+        tt_warn(ctx, "%s also holds a LoRA, under generator_lora, which is not "
+                "merged; --lora %s merges it", w->path, w->path);
     tt_arena_reset(&ctx->scratch, m);
     if (ctx->status) tt_weights_close(w);
     else *out = w;
@@ -343,6 +353,7 @@ void tt_weights_close(tt_weights *w)
 {
     if (!w) return;
     tt_file_close(w->file);
+    lora_close(w);
     tt_arena_free(&w->arena);
     free(w);
 }
@@ -434,8 +445,18 @@ static const tt_tensor *unquantise(tt_weights *w, weight *x)
     return &x->t;
 }
 
+static const tt_tensor *merged(tt_weights *w, weight *x)
+{
+    tt_tensor t;
+    if (lora_merge(w, x, &w->arena, &t)) return NULL;
+    x->t = t;
+    x->patch = NULL;
+    return &x->t;
+}
+
 const tt_tensor *weights_pack(tt_weights *w, weight *x)
 {
+    if (x->patch) return merged(w, x);
     int64_t block = tt_dtype_block(x->t.dtype);
     if (block > 1 && (x->t.rank != 2 || x->t.dim[1] % block != 0))
         return unquantise(w, x);

@@ -11,6 +11,7 @@ typedef struct weight {
     const char *stored; /* as in the file                                    */
     tt_tensor t;        /* may be strided until weights_pack                 */
     bool used_up;       /* a scale that has become part of its weight        */
+    struct lora_patch *patch; /* to be merged (lora.h); NULL: nothing         */
 } weight;
 
 struct tt_weights {
@@ -27,6 +28,7 @@ struct tt_weights {
     tt_model_kind kind;
     bool shapes_alone;  /* tt_weights_options                                */
     bool checked;       /* its values: tt_weights_check                      */
+    struct lora_file *lora; /* merged into it (lora.h); NULL: none            */
     int64_t capacity;   /* of blank weights (blank.h), in tensors; 0: these
                            are those of a file                               */
     int64_t next;       /* bytes of them that are given out                  */
@@ -46,12 +48,15 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed);
 void weights_release_all(const tt_ctx *ctx, const tt_weights *w,
                          const tt_tensor *const *all, int64_t n);
 
+/* Keys of the merged LoRAs that are for another part of the model. */
+int64_t weights_lora_others(const tt_weights *w);
+
 /* See file_expect. */
 void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
                     int64_t n);
 
-/* Make it packed, copying into w's arena if it is strided; NULL on TT_ENOMEM.
- * Ask only when the shape is the expected one: a few bytes of file can
+/* Make it packed, copying into w's arena if it is strided, and merge LoRAs into
+ * it; NULL on a failure. Ask only when the shape is the expected one: a few bytes of file can
  * describe a tensor of any size (stride 0). */
 const tt_tensor *weights_pack(tt_weights *w, weight *x);
 

@@ -190,7 +190,7 @@ static void say_choice(tt_ctx *ctx, const tt_model_paths *p,
                        const tt_weights *w, const char *path,
                        const tt_run_events *events)
 {
-    const bool wan = !p->checkpoint && tt_model_is_wan(w);
+    const bool wan = !p->checkpoint && !p->lora && tt_model_is_wan(w);
     if (wan)
         tt_warn(ctx, "%s looks like Wan's own weights, which are not trained "
                 "for causal chunks in 4 steps: the video will be poor. Give "
@@ -213,7 +213,8 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
      * belongs to. */
     char config[4096];
     const bool there = find_in_model(config, sizeof config, p, configs);
-    tt_weights_options opt = {.ema = p->ema, .shapes_alone = p->shapes_alone};
+    const tt_weights_options opt = {.ema = p->ema, .lora = p->lora,
+                                    .shapes_alone = p->shapes_alone};
     tt_weights *w;
     TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/weights.h"
 #include "run/parts.h"
 #include "run/plan.h"
 #include "tether/io.h"
@@ -77,11 +78,29 @@ static uint64_t digest_all(const tt_ctx *ctx, const tt_weights *w)
 
 /* ---- models -------------------------------------------------------------- */
 
+static tt_status record_loras(tt_ctx *ctx, tt_run *r)
+{
+    char strength[48];
+    tt_lora l;
+    const int64_t others = weights_lora_others(tt_dit_weights(r->dit));
+    for (const char *list = r->s.model.lora; list && *list;) {
+        TT_TRY(tt_lora_next(ctx, &list, &l));
+        snprintf(strength, sizeof strength, "strength %.17g", l.strength);
+        record_input(ctx, &r->record, "LoRA", l.path, strength);
+    }
+    if (others && r->s.embeds)
+        tt_warn(ctx, "%lld keys of --lora are for the text encoder, which "
+                "--embeds replaces: embeddings must have been made with them "
+                "(`tether embed --lora`)", (long long)others);
+    return TT_OK;
+}
+
 static tt_status open_dit(tt_ctx *ctx, tt_run *r)
 {
     tt_model_source from;
     TT_TRY(model_open_dit(ctx, &r->dit, &r->s.model, &from, &r->events));
     record_input(ctx, &r->record, "transformer", from.path, from.origin);
+    TT_TRY(record_loras(ctx, r));
     const tt_dit_config *c = tt_dit_get_config(r->dit);
     run_say(&r->events, true, "transformer: %s (%s), %lld layers of width "
             "%lld, %lld heads", from.path, from.origin, (long long)c->layers,

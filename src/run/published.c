@@ -67,6 +67,9 @@ tt_status model_weights(tt_ctx *ctx, tt_weights **out, const tt_model_paths *p,
 {
     if (!p->sizes_alone || !p->model || strcmp(path, p->model))
         return tt_weights_open(ctx, out, path, kind, opt);
+    if (opt->lora)
+        return tt_fail(ctx, TT_EINVAL, "--lora needs the weights it is merged "
+                       "into: name the folder of the model with -m");
     return weights_blank(ctx, out, parts[kind].name, parts[kind].dtype,
                          parts[kind].bytes, parts[kind].size, parts[kind].n);
 }

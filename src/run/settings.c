@@ -19,6 +19,7 @@ static const tt_setting fixed[] = {
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Model"},
     TT_MODEL_ROW_FOLDER(tt_settings, model),
     TT_MODEL_ROWS_DIT(tt_settings, model),
+    TT_MODEL_ROW_LORA(tt_settings, model.lora),
     TT_MODEL_ROW_VAE(tt_settings, model),
     TT_MODEL_ROW_TINY_VAE(tt_settings, model),
     TT_MODEL_ROW_VAE_CLASS(tt_settings, model),
@@ -353,6 +354,7 @@ static const struct {
     [TT_SETTING_READ] = {"a value", false, store_text, show_text},
     [TT_SETTING_WRITE] = {"a value", false, store_text, show_text},
     [TT_SETTING_MAYBE] = {"a value", true, store_text, show_text},
+    [TT_SETTING_LIST] = {"a value", false, store_text, show_text},
 };
 
 static bool is_text(tt_setting_kind k)
@@ -519,6 +521,18 @@ tt_status tt_settings_copy(tt_ctx *ctx, tt_settings *to,
     return ctx->status;
 }
 
+/* A list with one more value. */
+static const char *longer(tt_ctx *ctx, tt_settings *s, const tt_setting *o,
+                          const char *text)
+{
+    const char *before = show_text((char *)s + o->offset, NULL, 0);
+    if (!before || !*before || !*text) return own(ctx, s, text);
+    const size_t n = strlen(before) + strlen(text) + 2;
+    char *list = tt_alloc(ctx, &s->mem, (int64_t)n, 1, "a list");
+    if (list) snprintf(list, n, "%s\n%s", before, text);
+    return list;
+}
+
 /* The last one wins: a name stands in the list once. */
 static void note_given(tt_settings_given *g, const char *name,
                        const char *value)
@@ -539,7 +553,8 @@ tt_status tt_settings_set(tt_ctx *ctx, tt_settings *s, const char *name,
     if (!o)
         return tt_fail(ctx, TT_EINVAL, "a run has no setting `%s`; `tether "
                        "generate --help` lists them", name ? name : "");
-    const char *kept = own(ctx, s, text);
+    const char *kept = o->kind == TT_SETTING_LIST && text
+                     ? longer(ctx, s, o, text) : own(ctx, s, text);
     TT_TRY(ctx->status);
     TT_TRY(tt_setting_store(ctx, o, s, kept));
     if (o->kind == TT_SETTING_SWITCH && !kept) kept = "yes";

@@ -161,7 +161,8 @@ static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, tt_run *run)
     const char *path;
     tt_weights *w;
     TT_TRY(tt_model_text_encoder(ctx, &path, &run->s.model));
-    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_T5, NULL));
+    const tt_weights_options opt = {.ema = -1, .lora = run->s.model.lora};
+    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_T5, &opt));
     record_input(ctx, &run->record, "text encoder", tt_weights_path(w),
                  tt_weights_origin(w));
     return tt_umt5_load(ctx, enc, w);

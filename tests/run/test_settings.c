@@ -47,7 +47,7 @@ static void check_rows(void)
         [TT_SETTING_INT] = "7", [TT_SETTING_U64] = "7",
         [TT_SETTING_REAL] = "0.5", [TT_SETTING_TEXT] = "word",
         [TT_SETTING_READ] = "file", [TT_SETTING_WRITE] = "file",
-        [TT_SETTING_MAYBE] = "1"};
+        [TT_SETTING_MAYBE] = "1", [TT_SETTING_LIST] = "file"};
     int n = 0;
     for (const tt_setting *o = tt_settings_table(); o->kind; o++) {
         if (o->kind == TT_SETTING_GROUP) continue;
@@ -69,6 +69,11 @@ static void check_values(void)
     shown("no-decode", "1", "yes");
     shown("no-decode", "no", "no");
     shown("preview", NULL, "");
+    shown("lora", "", "");
+    shown("lora", "a:0.5", "a:0.5");
+    shown("lora", "b", "a:0.5\nb");
+    shown("lora", "", "");
+    refused("lora", NULL, "needs a value (FILE[:STRENGTH])");
     refused("latents", "9x", "needs a whole number, but `9x` was given");
     refused("latents", "99999999999999999999", "out of range");
     refused("latents", NULL, "needs a whole number (N)");

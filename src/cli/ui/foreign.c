@@ -13,8 +13,6 @@
                   "guidance and without a negative prompt"
 #define ONE_SAMPLER "there is one sampler, that of Self-Forcing; --steps and " \
                     "--shift set its schedule"
-#define NO_LORA "a LoRA is not read: merge it into the transformer's weights " \
-                "first"
 #define SPARES "not needed: weights stay in their files, and parts of the "    \
                "model are in memory one after the other; --kv-dir and "        \
                "--history-dir save more"
@@ -69,8 +67,11 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "not needed: Wan2.1's text-to-video transformer is what runs; --image "
      "FILE gives the first frame"},
     {" i2v img2vid image-to-video ", "image", NULL},
-    {" lora loras lora-path lora-dir lora-model-dir lora-scale lora-weight "
-     "lora-weights lora-file lora-strength adapter ", NULL, NO_LORA},
+    {" loras lora-path lora-weight lora-weights lora-file lora-model "
+     "lora-checkpoint lora-ckpt adapter adapter-path ", "lora", NULL},
+    {" lora-scale lora-strength lora-alpha lora-multiplier ", "lora",
+     "whose strength follows the name of the file"},
+    {" lora-dir lora-model-dir ", "lora", "which takes one file"},
     {" high-noise-steps high-noise-cfg-scale high-noise-sampling-method "
      "high-noise-scheduler high-noise-checkpoint low-noise-checkpoint "
      "high-noise-diffusion-model transformer-2 moe-boundary boundary "

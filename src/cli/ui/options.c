@@ -18,6 +18,7 @@
 #include "cli/ui/outputs.h"
 #include "core/nearest.h"
 #include "tether/classes.h"
+#include "tether/io.h"
 
 #define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \
     "\n" #name ": " summary
@@ -257,7 +258,7 @@ static const opt_spec *find(const opt_command *cmd, const char *name,
 static bool takes_value(opt_kind k)
 {
     return k == OPT_INT || k == OPT_U64 || k == OPT_REAL || k == OPT_TEXT
-        || k == OPT_READ || k == OPT_WRITE;
+        || k == OPT_READ || k == OPT_WRITE || k == OPT_LIST;
 }
 
 /* An option as it was spelled. */
@@ -293,6 +294,25 @@ static int spell(const opt_command *cmd, spelled *s, const char *word)
     return spell_name(cmd, s, word + 2);
 }
 
+/* The text of a row; NULL when it was not given. */
+static const char *text_of(const opt_spec *o, const void *settings)
+{
+    return *(const char *const *)(const void *)((const char *)settings
+                                                + o->offset);
+}
+
+/* A list with one more value; NULL: it is too long. There is one in a command,
+ * and it stays until the program ends. */
+static const char *longer(const char *before, const char *text)
+{
+    static char list[32768];
+    if (!before || !*text) *list = 0;
+    const size_t n = strlen(list);
+    if (n + strlen(text) + 2 > sizeof list) return NULL;
+    sprintf(list + n, "%s%s", n ? "\n" : "", text);
+    return list;
+}
+
 /* The value in its place; none says what is missing. */
 static int keep(const opt_command *cmd, const spelled *s, void *base,
                 const char *text)
@@ -300,6 +320,9 @@ static int keep(const opt_command *cmd, const spelled *s, void *base,
     tt_ctx ctx = {.status = TT_OK};
     if (cmd->of_a_run && tt_settings_find(s->o->name))
         tt_settings_set(&ctx, base, s->o->name, text);
+    else if (s->o->kind == OPT_LIST && text
+             && !(text = longer(text_of(s->o, base), text)))
+        return opt_usage(cmd->name, "--%s is given too often", s->o->name);
     else
         tt_setting_store(&ctx, s->o, base, text);
     return ctx.status ? opt_refused(cmd->name, &ctx) : GO_ON;
@@ -364,13 +387,6 @@ static int parse_one(const opt_command *cmd, void *settings,
 
 /* ---- inputs that would be lost ------------------------------------------- */
 
-/* The text of a row; NULL when it was not given. */
-static const char *text_of(const opt_spec *o, const void *settings)
-{
-    return *(const char *const *)(const void *)((const char *)settings
-                                                + o->offset);
-}
-
 static bool writes(const opt_spec *o)
 {
     return o->kind == OPT_WRITE
@@ -389,6 +405,16 @@ static int check_frames(const opt_command *cmd, const opt_spec *o,
                      o->name, in, name, path);
 }
 
+/* Is `path` a file of a list, as --lora takes it? */
+static bool is_listed(const char *path, const char *list)
+{
+    tt_ctx ctx = {.status = TT_OK};
+    tt_lora l;
+    while (list && *list && !tt_lora_next(&ctx, &list, &l))
+        if (outputs_hit(path, l.path)) return true;
+    return false;
+}
+
 /* Is `path`, written by --`name`, one of the inputs? */
 static int check_output(const opt_command *cmd, const void *settings,
                         const opt_result *r, const char *name,
@@ -404,6 +430,10 @@ static int check_output(const opt_command *cmd, const void *settings,
             return opt_usage(cmd->name, "--%s would write over %s, a file of "
                              "the folder %s, which --%s reads; give the "
                              "output another name", name, path, in, o->name);
+        if (o->kind == OPT_LIST && is_listed(path, text_of(o, settings)))
+            return opt_usage(cmd->name, "--%s would write over %s, which --%s "
+                             "reads; give the output another name", name, path,
+                             o->name);
         const int status = in ? check_frames(cmd, o, in, name, path) : GO_ON;
         if (status != GO_ON) return status;
     }

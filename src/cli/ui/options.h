@@ -32,6 +32,7 @@
 #define OPT_READ TT_SETTING_READ
 #define OPT_WRITE TT_SETTING_WRITE
 #define OPT_MAYBE TT_SETTING_MAYBE
+#define OPT_LIST TT_SETTING_LIST
 typedef tt_setting opt_spec;
 typedef tt_setting_kind opt_kind;
 

@@ -130,7 +130,7 @@ const char *fuzz_folder(void)
 
 /* ---- files of tensors ---------------------------------------------------- */
 
-enum { TENSORS = 40, BYTES = 1 << 16, NAME = 40 };
+enum { TENSORS = 40, BYTES = 1 << 16, NAME = 80 };
 
 typedef struct damaged {
     fuzz_tensor t;

@@ -11,7 +11,7 @@
 here=$1
 seconds=$2
 shift 2
-names=${*:-safetensors index zip pickle gguf spm json picture y4m shows dump trace state text}
+names=${*:-safetensors index zip pickle gguf spm json picture y4m shows dump trace state text lora}
 mkdir -p "$here/findings"
 
 seed() {   # name -> corpus folder with the files of ref_data
@@ -45,7 +45,7 @@ seed() {   # name -> corpus folder with the files of ref_data
     state) for p in 00 01 02 03 04 05 06 07 10 11 12 13; do
                printf "\\0$p\\000\\005\\000\\051" > "$to/$p"
            done ;;
-    dump | trace) printf '\007\001' > "$to/whole" ;;
+    dump | trace | lora) printf '\007\001' > "$to/whole" ;;
     esac
     # small inputs that were worth keeping
     [ -d "ref_data/fuzz/$1" ] && cp "ref_data/fuzz/$1"/* "$to" 2>/dev/null

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "io/file.h"
 #include "io/lora.h"
+#include "tether/fpenv.h"
 #include "tether/ops.h"
 
 enum { TILE = 64 };
@@ -138,6 +139,7 @@ tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
         return TT_OK;
     }
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_fpenv before = tt_fpenv_begin_all(ctx->nthreads);
     widen_all(ctx, v, t);
     for (const lora_patch *p = x->patch; p && !ctx->status; p = p->next) {
         if (p->diff) add_difference(ctx, v, n, p);
@@ -145,5 +147,6 @@ tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
         tt_arena_reset(&ctx->scratch, m);
     }
     if (!ctx->status) check_finite(w, x, v, n);
+    tt_fpenv_set(before);
     return ctx->status;
 }

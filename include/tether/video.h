@@ -9,8 +9,9 @@
  *     tt_video_finish(v);                          out.mp4 exists from here
  *
  * Targets, by the end of the path:
- *   .mp4 .webm .mkv .gif   through the `ffmpeg` program (H.264 yuv420p for mp4
- *                          and mkv, VP9 for webm; BT.709, limited range, and
+ *   .mp4 .mov .webm .mkv .gif
+ *                          through the `ffmpeg` program (H.264 yuv420p for mp4,
+ *                          mov and mkv, VP9 for webm; BT.709, limited range, and
  *                          described as that)
  *   .y4m                   YUV4MPEG2, written here: 4:4:4, 8 bit, BT.601,
  *                          limited range (tt_yuv_from_rgb)
@@ -20,7 +21,7 @@
  *   -                      y4m on standard output
  * Nothing is visible under a final name before it is complete. Before that all
  * but .apng can be played up to where they are: y4m, mkv, webm and gif frame by
- * frame, mp4 by fragments of two seconds. */
+ * frame, mp4 and mov by fragments of two seconds. */
 #ifndef TETHER_VIDEO_H
 #define TETHER_VIDEO_H
 
@@ -89,7 +90,7 @@ typedef struct tt_video_format {
     int64_t width, height;
     int fps;
     int64_t frames;     /* expected number; 0 when not known                  */
-    const char *title;  /* kept inside mp4, mkv and webm; NULL: none          */
+    const char *title;  /* kept inside mp4, mov, mkv and webm; NULL: none          */
     const char *comment; /* how it was made: also inside PNG; NULL: none      */
     const char *unfinished; /* y4m and what ffmpeg writes: its name until it is
                            complete, and when it is given up; a file of that

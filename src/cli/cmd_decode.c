@@ -37,7 +37,7 @@ static const opt_spec options[] = {
     TT_MODEL_ROW_VAE_CLASS(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, out.video), "PATH",
-     ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg), "
+     ".apng (browsers show it), .mp4 .mov .webm .mkv .gif (through ffmpeg), "
      ".y4m, frames/%05d.png, or - for y4m on standard output. Meanwhile, and "
      "after an interruption, it is NAME.unfinished.mp4 and so on, which can be "
      "played up to where it is (.apng cannot)"},

@@ -117,8 +117,8 @@ static void warn_of_words(tt_ctx *ctx, const char *prompt)
 /* A video of one's own name is what `generate` makes. */
 static int check_folder(const char *name)
 {
-    static const char *const ending[] = {".apng", ".mp4", ".webm", ".mkv",
-                                         ".gif", ".y4m", ".png"};
+    static const char *const ending[] = {".apng", ".mp4", ".mov", ".webm",
+                                         ".mkv", ".gif", ".y4m", ".png"};
     const char *dot = strrchr(name, '.');
     struct stat st;
     for (size_t i = 0; dot && i < sizeof ending / sizeof *ending; i++)

@@ -25,13 +25,16 @@ typedef struct container {
     "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc",         \
     "bt709", "-color_range", "tv"
 
+/* In fragments of two seconds, which can be played before the end is there;
+ * encoder_index makes an ordinary file of it. */
+#define FRAGMENTS                                                              \
+    "-c:v", "libx264", "-crf", "18", COLOURS, "-g", "32", "-movflags",         \
+    "+frag_keyframe+empty_moov+default_base_moof+write_colr"
+
 /* bitexact: Matroska has a random number in every file otherwise. */
 static const container containers[] = {
-    /* in fragments of two seconds, which can be played before the end is
-     * there; encoder_index makes an ordinary file of it */
-    {".mp4", "mp4", {"-c:v", "libx264", "-crf", "18", COLOURS, "-g", "32",
-                     "-movflags", "+frag_keyframe+empty_moov+default_base_moof"
-                     "+write_colr", NULL}},
+    {".mp4", "mp4", {FRAGMENTS, NULL}},
+    {".mov", "mov", {FRAGMENTS, NULL}},
     {".mkv", "matroska", {"-c:v", "libx264", "-crf", "18", COLOURS, "-fflags",
                           "+bitexact", NULL}},
     {".webm", "webm", {"-c:v", "libvpx-vp9", "-crf", "24", "-b:v", "0",
@@ -112,9 +115,10 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
     return ffmpeg_start(ctx, e, "write", path, argv);
 }
 
-void encoder_index(tt_ctx *ctx, const char *path, const char *from,
-                   const char *to)
+void encoder_index(tt_ctx *ctx, const char *path, const char *ending,
+                   const char *from, const char *to)
 {
+    const char *format = find_container(ending)->format;
     char in[4200], out[4200];
     ffmpeg e;
     if (ctx->status
@@ -124,7 +128,7 @@ void encoder_index(tt_ctx *ctx, const char *path, const char *from,
     const char *const argv[] = {
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-xerror",
         "-y", "-f", "mp4", "-i", in, "-c", "copy", "-map_metadata", "0",
-        "-movflags", "+faststart+write_colr", "-f", "mp4", out, NULL};
+        "-movflags", "+faststart+write_colr", "-f", format, out, NULL};
     if (ffmpeg_start(ctx, &e, "write", path, argv) == TT_OK)
         ffmpeg_finish(ctx, &e);
     ffmpeg_abort(&e);

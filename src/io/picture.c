@@ -79,6 +79,21 @@ picture_kind picture_sniff(const uint8_t *head, size_t n)
     return PICTURE_NONE;
 }
 
+const char *picture_unread(const uint8_t *head, size_t n)
+{
+    static const struct { const char *name; int at, n; const char *bytes; }
+    known[] = {
+        {"WebP", 8, 4, "WEBP"}, {"BMP", 0, 2, "BM"}, {"TIFF", 0, 4, "II*\0"},
+        {"TIFF", 0, 4, "MM\0*"}, {"AVIF", 4, 8, "ftypavif"},
+        {"HEIC", 4, 8, "ftypheic"}, {"HEIC", 4, 8, "ftypmif1"},
+        {"JPEG XL", 0, 2, "\xff\x0a"}, {"JPEG XL", 4, 4, "JXL "}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (n >= (size_t)(known[i].at + known[i].n)
+            && !memcmp(head + known[i].at, known[i].bytes, (size_t)known[i].n))
+            return known[i].name;
+    return NULL;
+}
+
 static uint32_t be32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8
@@ -179,7 +194,12 @@ tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,
                        : kind == PICTURE_JPEG ? jpeg_damage(p, (size_t)n)
                                               : NULL;
 
-    if (kind == PICTURE_NONE)
+    const char *other = picture_unread(p, (size_t)n);
+
+    if (kind == PICTURE_NONE && other)
+        tt_fail(ctx, TT_EFORMAT, "%s is a %s picture, and neither a PNG nor a "
+                "JPEG, which are read; convert it", path, other);
+    else if (kind == PICTURE_NONE)
         tt_fail(ctx, TT_EFORMAT, "%s is neither a PNG nor a JPEG picture "
                 "of less than 256 MB", path);
     else if (damage)

@@ -12,6 +12,10 @@ typedef enum picture_kind { PICTURE_NONE, PICTURE_PNG, PICTURE_JPEG }
 /* What a file that begins with these bytes is. */
 picture_kind picture_sniff(const uint8_t *head, size_t n);
 
+/* What a picture that is not read is called: "WebP"; NULL: nothing known. 16
+ * bytes tell. */
+const char *picture_unread(const uint8_t *head, size_t n);
+
 /* How the file says that its picture is to be held, 1 to 8 as EXIF counts: 1 is
  * as it is stored, and what a file without a word, or with a damaged one, has.
  * A PNG is whole (chunk lengths and CRCs). */

@@ -142,7 +142,8 @@ bool shows_picture(const char *path)
     static const struct {
         const char *ending;
         bool (*shows)(const video_file *v);
-    } kind[] = {{".y4m", y4m_shows}, {".mp4", mp4_shows}, {".mkv", mkv_shows},
+    } kind[] = {{".y4m", y4m_shows}, {".mp4", mp4_shows},
+                {".mov", mp4_shows}, {".mkv", mkv_shows},
                 {".webm", mkv_shows}, {".gif", gif_shows}};
     const char *dot = strrchr(path, '.');
     struct stat st;

@@ -96,8 +96,8 @@ static tt_status find_target(tt_ctx *ctx, target *out, const char *path)
                        path);
     else
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: the name must end in "
-                       ".apng, .mp4, .webm, .mkv, .gif, .y4m or .png (a "
-                       "pattern like frames/%%05d.png), or be - for y4m on "
+                       ".apng, .mp4, .mov, .webm, .mkv, .gif, .y4m or .png "
+                       "(a pattern like frames/%%05d.png), or be - for y4m on "
                        "standard output",
                        path);
     return TT_OK;
@@ -327,7 +327,8 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
 }
 
 /* A copy with an index in the place of the file; false: there is none. */
-static bool replace_indexed(tt_video *v, const char *file)
+static bool replace_indexed(tt_video *v, const char *ending,
+                            const char *file)
 {
     char copy[4200];
     struct stat st;
@@ -336,21 +337,22 @@ static bool replace_indexed(tt_video *v, const char *file)
     const int fd = place_create(copy);
     if (fd < 0) return false;
     close(fd);
-    encoder_index(v->ctx, v->path, file, copy);
+    encoder_index(v->ctx, v->path, ending, file, copy);
     if (!v->ctx->status && !stat(copy, &st) && st.st_size
         && !rename(copy, file)) return true;
     unlink(copy);
     return false;
 }
 
-/* Of an mp4 in fragments an ordinary one, where it can be made. */
+/* Of an mp4 or mov in fragments an ordinary one, where it can be made. */
 static void make_index(tt_video *v)
 {
     char ending[16];
     const char *file = v->out.temporary;
     lower_ending(ending, sizeof ending, v->path);
-    if (strcmp(ending, ".mp4") || !file || v->ctx->status) return;
-    if (!replace_indexed(v, file) && !v->ctx->status)
+    if ((strcmp(ending, ".mp4") && strcmp(ending, ".mov")) || !file
+        || v->ctx->status) return;
+    if (!replace_indexed(v, ending, file) && !v->ctx->status)
         tt_warn(v->ctx, "%s stays in fragments: no copy of it with an index "
                 "could be made, for which there must be room; all its frames "
                 "are there", v->path);

@@ -77,6 +77,11 @@ static tt_status check_picture(tt_ctx *ctx, const char *path)
     stream_close(&in);
     TT_TRY(ctx->status);
     if (picture_sniff(head, n) != PICTURE_NONE) return TT_OK;
+    const char *other = picture_unread(head, n);
+    if (other)
+        return tt_fail(ctx, TT_EFORMAT, "--image: %s is a %s picture, and "
+                       "neither a PNG nor a JPEG, which are read; convert it",
+                       path, other);
     return tt_fail(ctx, TT_EFORMAT, "--image: %s is neither a PNG nor a JPEG "
                    "picture", path);
 }

@@ -281,6 +281,9 @@ static void test_sentences(void)
     put_file(at("x.json"), "{}", 0644);
     refuses(1, "neither a PNG nor a JPEG", "generate -m %s " RED
             "--image x.json -o x.y4m", demo);
+    put_file(at("x.webp"), "RIFF1234WEBPVP8 5678", 0644);
+    refuses(1, "is a WebP picture", "generate -m %s " RED
+            "--image x.webp -o x.y4m", demo);
     refuses(2, "832x480, but `big`", "generate -p x -o x.y4m --size big");
     refuses(2, "not both", "generate -p x -o x.y4m --size 32x32 -W 32");
     refuses(2, "multiple of 16", "generate -p x -o x.y4m --size 30x32");

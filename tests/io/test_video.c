@@ -540,7 +540,7 @@ static void test_shows(tt_ctx *ctx)
 /* An ffmpeg of our own says what it was asked for. */
 static void test_colours_asked(tt_ctx *ctx)
 {
-    static const char *const endings[] = {"mp4", "mkv", "webm", "gif"};
+    static const char *const endings[] = {"mp4", "mov", "mkv", "webm", "gif"};
     char path[4096], asked[4096];
     snprintf(path, sizeof path, "%s", getenv("PATH") ? getenv("PATH") : "");
     mkdir(at("bin"), 0777);
@@ -551,7 +551,7 @@ static void test_colours_asked(tt_ctx *ctx)
     fclose(f);
     chmod(at("bin/ffmpeg"), 0777);
     setenv("PATH", at("bin"), 1);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         char name[16];
         snprintf(name, sizeof name, "a.%s", endings[i]);
         expect_ok(write_video(ctx, at(name), 1), name);
@@ -563,7 +563,7 @@ static void test_colours_asked(tt_ctx *ctx)
             && strstr(asked, " scale=out_color_matrix=bt709:out_range=tv")
             && strstr(asked, " -colorspace bt709 -color_primaries bt709 "
                       "-color_trc bt709 -color_range tv ");
-        expect(read && told == (i < 3), "%s: BT.709, converted and described: "
+        expect(read && told == (i < 4), "%s: BT.709, converted and described: "
                "%s", endings[i], asked);
     }
     setenv("PATH", path, 1);

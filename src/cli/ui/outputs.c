@@ -112,7 +112,7 @@ tt_status outputs_safetensors(tt_ctx *ctx, const char *option,
     static const char *const other[] = {
         ".gguf", ".pt", ".pth", ".ckpt", ".bin", ".onnx", ".npy", ".npz",
         ".txt", ".json", ".csv", ".html", ".png", ".apng", ".jpg", ".jpeg",
-        ".gif", ".mp4", ".mkv", ".webm", ".y4m"};
+        ".gif", ".mp4", ".mov", ".mkv", ".webm", ".y4m"};
     const size_t n = strlen(path);
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const size_t m = strlen(other[i]);

@@ -220,7 +220,7 @@ typedef struct tt_settings_given {
 typedef struct tt_settings {
     tt_model_paths model;
     /* text */
-    const char *prompt, *prompt_file, *embeds;
+    const char *prompt, *prompt_file, *extended_prompt_file, *embeds;
     /* size and length; 0: not given */
     const char *size;
     int64_t width, height, latents, frames;
@@ -329,6 +329,7 @@ typedef struct tt_run_video {
     uint64_t seed;
     const char *text;            /* the prompt, with scenes the first one;
                                     NULL: from embeddings                     */
+    const char *extended;        /* what the model reads instead; NULL: text  */
 } tt_run_video;
 
 /* Files of one video; NULL: not wanted. A run writes latents, preview, trace

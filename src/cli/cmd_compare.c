@@ -117,7 +117,7 @@ static bool is_taken(const char *name)
     static const char *const list[] = {
         "cache", "analyze", "label", "contact-sheet", "animation",
         "latents-out", "record", "dump", "trace-cache", "num-samples",
-        "prompt-file", "vbench-name", "preview"};
+        "prompt-file", "extended-prompt-file", "vbench-name", "preview"};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (!strcmp(name, list[i])) return true;
     return false;

@@ -260,7 +260,8 @@ const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
     const tt_model_paths *p = &run->s.model;
     tt_class vae;
     const bool own = !tt_model_vae_class(ctx, &vae, p) && vae != TT_CLASS_F32;
-    const char *prompt = v.text ? v.text : "(from embeddings)";
+    const char *prompt = v.extended ? v.extended
+                       : v.text ? v.text : "(from embeddings)";
     const char *from = p->checkpoint ? p->checkpoint : p->model ? p->model
                      : p->dit ? p->dit : "unknown";
     int n;

@@ -46,7 +46,8 @@ int64_t plan_tokens(const tt_run *run)
     int64_t most = 1;
     if (run->s.embeds) return text_rows(run);
     for (int i = 0; i < run->texts.n; i++) {
-        const int64_t n = (int64_t)strlen(run->texts.prompt[i]) / 3 + 1;
+        const int64_t n = (int64_t)strlen(texts_words(&run->texts, i)) / 3
+                        + 1;
         if (n > most) most = n;
     }
     return most < text_rows(run) ? most : text_rows(run);

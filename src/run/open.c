@@ -383,6 +383,7 @@ tt_status tt_run_video_at(tt_ctx *ctx, const tt_run *run, int64_t i,
     const int64_t sample = s->sample + i % s->num_samples;
     *out = (tt_run_video){.prompt = prompt, .sample = sample, .seed = s->seed,
                           .text = run->texts.prompt[prompt]};
+    if (run->texts.extended) out->extended = run->texts.extended[prompt];
     if (!strcmp(s->seed_rule, "official"))
         out->seed += 100 * (uint64_t)prompt + (uint64_t)sample;
     return TT_OK;

@@ -98,11 +98,18 @@ tt_status run_read_inputs(tt_ctx *ctx, tt_run *run);
 typedef struct texts {
     int n;                  /* prompts                                        */
     const char **prompt;    /* [n]; NULL entries with embeds                  */
+    const char **extended;  /* [n] what the model reads; NULL: the prompts    */
     int64_t *line;          /* [n] of prompt_file; NULL: from elsewhere       */
     tt_real *text;          /* [n, rows, dim]                                 */
     int64_t rows, dim;
     tt_arena mem;
 } texts;
+
+/* What the model reads of prompt i. */
+static inline const char *texts_words(const texts *t, int i)
+{
+    return t->extended ? t->extended[i] : t->prompt[i];
+}
 
 /* What is to be encoded: the prompts of the scenes when there are any. Refuses
  * what is not UTF-8, naming file and line. */

@@ -160,6 +160,7 @@ static void write_video(json_out *j, const tt_run *run)
     const tt_rollout_options *o = &v->opt;
     json_open(j, "video", '{');
     json_str(j, "prompt", v->what.text);
+    if (v->what.extended) json_str(j, "extended_prompt", v->what.extended);
     if (o->nscenes) write_scenes(j, v);
     if (run->s.noise) { /* whatever made it; it is among the inputs */
         json_str(j, "seed", NULL);

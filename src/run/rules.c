@@ -33,6 +33,9 @@ static tt_status check_text(tt_ctx *ctx, const tt_settings *g)
     if (scenes && (g->prompt || g->prompt_file))
         return tt_fail(ctx, TT_EINVAL, "--scene and --scene-file bring their "
                        "own prompts; leave out -p and --prompt-file");
+    if (g->extended_prompt_file && !g->prompt_file)
+        return tt_fail(ctx, TT_EINVAL, "--extended-prompt-file needs "
+                       "--prompt-file: the prompts that its lines extend");
     if (g->prompt && !g->prompt[strspn(g->prompt, " \t\r\n")])
         return tt_fail(ctx, TT_EINVAL, "-p is empty: give words; embeddings of "
                        "an empty prompt are taken from a file by --embeds");

@@ -30,6 +30,10 @@ static const tt_setting fixed[] = {
      "what the video shows"},
     {TT_SETTING_READ, "prompt-file", 0, AT(prompt_file), "FILE",
      "one prompt per line, one video (or --num-samples videos) each"},
+    {TT_SETTING_READ, "extended-prompt-file", 0, AT(extended_prompt_file),
+     "FILE", "what the model reads instead of each line of --prompt-file: as "
+     "many lines. Files are called by the prompts of --prompt-file, as VBench "
+     "wants them (--vbench-name)"},
     {TT_SETTING_READ, "embeds", 0, AT(embeds), "FILE",
      "text [1, rows, dim] from `tether embed`, instead of the text encoder; "
      "with scenes text, text_1, ... for the distinct prompts in order"},
@@ -120,8 +124,8 @@ static const tt_setting fixed[] = {
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Output"},
     {TT_SETTING_WRITE, "output", 'o', AT(output), "PATH",
-     ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg, 16 fps), "
-     ".y4m, frames/%05d.png, or - for y4m on standard output. Meanwhile, and "
+     ".apng (browsers show it), .mp4 .mov .webm .mkv .gif (through ffmpeg, 16 "
+     "fps), .y4m, frames/%05d.png, or - for y4m on standard output. Meanwhile, and "
      "after an interruption, it is NAME.unfinished.mp4 and so on, which can be "
      "played up to where it is (.apng cannot)"},
     {TT_SETTING_WRITE, "animation", 0, AT(animation), "FILE.apng",
@@ -142,7 +146,9 @@ static const tt_setting fixed[] = {
      "a small picture of each chunk as soon as it is there; with %d in the "
      "name one per chunk (default name: beside the output)"},
     {TT_SETTING_FLAG, "vbench-name", 0, AT(vbench_name), NULL,
-     "-o is a folder; videos are called PROMPT-SAMPLE.mp4 in it"},
+     "-o is a folder; videos are called PROMPT-SAMPLE.mp4 in it, as VBench "
+     "knows them (prompts are those of --prompt-file, also with "
+     "--extended-prompt-file)"},
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Records"},
     {TT_SETTING_WRITE, "record", 0, AT(record), "FILE",

@@ -33,11 +33,11 @@ char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path)
 }
 
 /* One prompt per line that is not blank. */
-static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
-                             const char *path)
+static tt_status split_lines(tt_ctx *ctx, texts *t, const char *path)
 {
     int64_t lines = 1;
-    for (const char *c = text; *c; c++) lines += *c == '\n';
+    char *text = texts_read_file(ctx, &t->mem, path);
+    for (const char *c = text; c && *c; c++) lines += *c == '\n';
     t->prompt = tt_alloc(ctx, &t->mem, lines, sizeof *t->prompt, "prompts");
     t->line = tt_alloc(ctx, &t->mem, lines, sizeof *t->line, "prompts");
     int64_t number = 0;
@@ -59,6 +59,29 @@ static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
     return ctx->status;
 }
 
+/* The file of extended prompts: a line for every line of the other one. */
+static tt_status read_extended(tt_ctx *ctx, texts *t, const tt_settings *g)
+{
+    const char *path = g->extended_prompt_file;
+    texts more = {.mem = t->mem};
+    split_lines(ctx, &more, path);
+    t->mem = more.mem;
+    TT_TRY(ctx->status);
+    int i = 0;
+    while (i < t->n && i < more.n && t->line[i] == more.line[i]) i++;
+    if (more.n != t->n)
+        return tt_fail(ctx, TT_EFORMAT, "%s has %d prompts and %s %d: every "
+                       "prompt needs one extended prompt, on the same line",
+                       g->prompt_file, t->n, path, more.n);
+    if (i < t->n)
+        return tt_fail(ctx, TT_EFORMAT, "%s has a prompt on line %lld where %s "
+                       "has it on line %lld: every prompt needs its extended "
+                       "prompt on the same line", g->prompt_file,
+                       (long long)t->line[i], path, (long long)more.line[i]);
+    t->extended = more.prompt;
+    return TT_OK;
+}
+
 static tt_status collect(tt_ctx *ctx, texts *t, const tt_settings *g,
                          const tt_scenes *scenes)
 {
@@ -75,8 +98,8 @@ static tt_status collect(tt_ctx *ctx, texts *t, const tt_settings *g,
         return TT_OK;
     }
     if (g->prompt_file) {
-        char *text = texts_read_file(ctx, &t->mem, g->prompt_file);
-        return text ? split_lines(ctx, t, text, g->prompt_file) : ctx->status;
+        TT_TRY(split_lines(ctx, t, g->prompt_file));
+        return g->extended_prompt_file ? read_extended(ctx, t, g) : TT_OK;
     }
     t->n = 1;
     t->prompt = tt_alloc(ctx, &t->mem, 1, sizeof *t->prompt, "prompt");
@@ -86,15 +109,13 @@ static tt_status collect(tt_ctx *ctx, texts *t, const tt_settings *g,
 
 /* A prompt that cannot be cleaned is found now, not after hours. Out of a file
  * it is a bad file. */
-static tt_status check_prompt(tt_ctx *ctx, const texts *t, const tt_settings *g,
-                              int i)
+static tt_status check_prompt(tt_ctx *ctx, const texts *t, const char *file,
+                              const char *words, int i)
 {
-    const char *file = t->line ? g->prompt_file : g->scene_file;
     char *clean, where[64] = "", why[sizeof ctx->message];
     size_t n;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_text_clean(ctx, &ctx->scratch, &clean, &n, t->prompt[i],
-                  strlen(t->prompt[i]));
+    tt_text_clean(ctx, &ctx->scratch, &clean, &n, words, strlen(words));
     tt_arena_reset(&ctx->scratch, mark);
     if (ctx->status != TT_EINVAL) return ctx->status;
     snprintf(why, sizeof why, "%s", tt_message(ctx));
@@ -110,8 +131,13 @@ tt_status texts_collect(tt_ctx *ctx, texts *t, const tt_settings *g,
 {
     memset(t, 0, sizeof *t);
     if (ctx->status || collect(ctx, t, g, scenes)) return ctx->status;
-    for (int i = 0; !g->embeds && i < t->n; i++)
-        TT_TRY(check_prompt(ctx, t, g, i));
+    for (int i = 0; !g->embeds && i < t->n; i++) {
+        TT_TRY(check_prompt(ctx, t, t->line ? g->prompt_file : g->scene_file,
+                            t->prompt[i], i));
+        if (t->extended)
+            TT_TRY(check_prompt(ctx, t, g->extended_prompt_file,
+                                t->extended[i], i));
+    }
     return ctx->status;
 }
 
@@ -196,7 +222,8 @@ static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
         const size_t scope = texts_scope(ctx, i);
         l.prompt = i;
         tt_prompt_embed(ctx, t->text + (int64_t)i * t->rows * t->dim, enc, tok,
-                        t->prompt[i], strlen(t->prompt[i]), t->rows, NULL);
+                        texts_words(t, i), strlen(texts_words(t, i)), t->rows,
+                        NULL);
         tt_scope_end(ctx, scope);
         run_say(e, true, "encoded prompt %d of %d in %.1f s", i + 1, t->n,
                 tt_now() - start);

@@ -464,6 +464,124 @@ static void check_environment(const tt_host *want)
     tt_settings_free(&s);
 }
 
+/* ---- a LoRA -------------------------------------------------------------- */
+
+/* A pair for every matrix of the transformer's queries, and one for the text
+ * encoder. */
+static void write_lora(const char *path)
+{
+    static float v[4 * 128];
+    char name[96];
+    tt_st_writer *w;
+    for (int i = 0; i < 4 * 128; i++) v[i] = (float)(i * 37 % 101 - 50) / 512;
+    expect_ok(tt_st_create(ctx, &w, path), path);
+    for (int i = 0; i < 6; i++)
+        for (int up = 0; up < 2; up++) {
+            snprintf(name, sizeof name, "diffusion_model.blocks.%d.self_attn.q."
+                     "lora_%c.weight", i, "AB"[up]);
+            tt_st_add(w, name, TT_F32, 2, up ? (int64_t[]){128, 4}
+                      : (int64_t[]){4, 128}, v);
+        }
+    expect_ok(tt_st_finish(w), path);
+}
+
+static void run_with(tt_host *x, const char *name, const char *text)
+{
+    tt_settings s = settings_of(NULL, "tether");
+    if (name) tt_settings_set(ctx, &s, name, text);
+    tt_run *run = open_run(&s);
+    expect(go_on(run, x, 0, 9) == LATENTS, "%s %s", name, text);
+    if (name && !strcmp(name, "lora")) {
+        char hex[65];
+        char path[1024];
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(text, ":"), text);
+        recorded_digest(hex, run, path);
+        expect(strlen(hex) == 64, "it is among the inputs: %s", hex);
+    }
+    tt_run_close(run);
+    tt_settings_free(&s);
+}
+
+/* Merged by the run, and beforehand. */
+static void check_lora(const tt_host *without)
+{
+    static tt_host one[ALL], two[ALL], weak[ALL];
+    char lora[1100], merged[1024];
+    write_lora(at("lora.safetensors"));
+    snprintf(lora, sizeof lora, "%s:0.5", at("lora.safetensors"));
+    snprintf(merged, sizeof merged, "%s", at("merged.safetensors"));
+    const tt_convert_options o = {.kind = -1, .ema = -1, .lora = lora};
+    expect_ok(tt_convert(ctx, merged, "ref_data/demo/"
+                         "diffusion_pytorch_model.safetensors", &o), merged);
+    run_with(one, "lora", lora);
+    run_with(two, "dit", merged);
+    expect_bits("merged beforehand", one, two, sizeof one);
+    expect(memcmp(one, without, sizeof one) != 0, "it has an effect");
+    snprintf(lora, sizeof lora, "%s:0", at("lora.safetensors"));
+    run_with(weak, "lora", lora);
+    expect_bits("of strength 0", weak, without, sizeof weak);
+    unlink(at("lora.safetensors"));
+    unlink(merged);
+}
+
+/* ---- extended prompts ---------------------------------------------------- */
+
+static const char *put_text(const char *name, const char *text)
+{
+    const char *path = at(name);
+    FILE *f = fopen(path, "w");
+    expect(f && fputs(text, f) >= 0, "write %s", name);
+    if (f) fclose(f);
+    return path;
+}
+
+static tt_run *open_extended(const char *extended)
+{
+    tt_settings s = settings_of(NULL, "tether");
+    tt_run *run = NULL;
+    s.prompt = NULL;
+    tt_settings_set(ctx, &s, "prompt-file",
+                    put_text("short", "a circle\n\na square\n"));
+    tt_settings_set(ctx, &s, "extended-prompt-file",
+                    put_text("long", extended));
+    tt_run_open(ctx, &run, &s, NULL);
+    tt_settings_free(&s);
+    return run;
+}
+
+/* The model reads the long text; the video is called by the short one. */
+static void check_extended(const tt_host *want)
+{
+    static tt_host got[ALL];
+    char text[300];
+    tt_run_video v;
+    snprintf(text, sizeof text, "%s\r\n\na blue square", words);
+    tt_run *run = open_extended(text);
+    expect_ok(ctx->status, "extended prompts");
+    expect(run && tt_run_videos(run) == 2, "two prompts");
+    expect_ok(tt_run_video_at(ctx, run, 0, &v), "the first");
+    expect(!strcmp(v.text, "a circle") && !strcmp(v.extended, words),
+           "%s: %s", v.text, v.extended);
+    expect_ok(tt_run_begin(ctx, run, 0, NULL), "begun");
+    go_on(run, got, 0, 9);
+    expect_bits("the chunks of the long prompt", got, want, sizeof got);
+    tt_run_close(run);
+    run = open_extended("one alone\n");
+    expect(!run && strstr(tt_message(ctx), "has 2 prompts"), "fewer: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+    run = open_extended("one\ntwo\n");
+    expect(!run && strstr(tt_message(ctx), "on line 3 where"), "other lines: "
+           "%s", tt_message(ctx));
+    tt_clear(ctx);
+    run = open_extended("one\n\ntw\xff\n");
+    expect(!run && strstr(tt_message(ctx), "long, line 3"), "no UTF-8: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+    unlink(at("short"));
+    unlink(at("long"));
+}
+
 int main(void)
 {
     static tt_host want[ALL], got[ALL];
@@ -492,6 +610,8 @@ int main(void)
     by_hand(want, "tether");
     check_events(want);
     check_environment(want);
+    check_lora(want);
+    check_extended(want);
     check_replaced();
     folder_remove_empty();
     return test_end();

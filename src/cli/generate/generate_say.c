@@ -124,6 +124,8 @@ void session_announce(session *s, int64_t i, const tt_run_video *v,
     announce_number(s, i, v);
     if (v->text && !scenes->n)
         progress_note(&s->progress, "prompt: %s", v->text);
+    if (v->extended)
+        progress_note(&s->progress, "extended: %s", v->extended);
     progress_say(&s->progress, "%s: %lld latents of %lldx%lld (%lld frames of "
                  "%lldx%lld), cache %s; cache and activations about %s",
                  noise_words(s, v, noise, sizeof noise),

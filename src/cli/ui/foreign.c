@@ -85,8 +85,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" text positive-prompt prompt-text positive ", "prompt", NULL},
     {" prompts prompt-path prompt-list prompts-file prompts-path data-path "
      "txt-file input-file ", "prompt-file", NULL},
-    {" extended-prompt-path extended-prompt extended-prompts ", "prompt-file",
-     "with the extended prompts"},
+    {" extended-prompt-path extended-prompt extended-prompts ",
+     "extended-prompt-file", NULL},
     {" negative-prompt neg-prompt n-prompt negative negative-prompts "
      "sample-neg-prompt uncond-prompt neg ", NULL, DISTILLED},
     {" cfg cfg-scale guidance guidance-scale sample-guide-scale guide-scale "
@@ -203,8 +203,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "16 frames a second is what the model makes; `tether decode --fps` "
      "writes another rate"},
     {" format output-format container codec output-type video-format ext ",
-     NULL, "the ending of -o says the format: .mp4 .webm .mkv .gif .apng .y4m "
-     "or frames/%05d.png"},
+     NULL, "the ending of -o says the format: .mp4 .mov .webm .mkv .gif "
+     ".apng .y4m or frames/%05d.png"},
     {" crf quality bitrate video-quality ", NULL,
      "-o video.y4m keeps every bit, for an encoder of your choice"},
     {" save-latents output-latents latent-out latents-output dump-latents ",

@@ -48,7 +48,8 @@ static const opt_command convert_command = {
              "compared before the command ends.",
     .examples = "  tether convert self_forcing_dmd.pt -o sf.safetensors "
                 "--dtype bf16\n"
-                "  tether convert base.pt --lora lora.pt -o merged.safetensors\n"
+                "  tether convert base.pt --lora lora.pt "
+                "-o merged.safetensors\n"
                 "  tether convert umt5-xxl-Q8_0.gguf -o t5.safetensors "
                 "--dtype bf16",
     .options = options,

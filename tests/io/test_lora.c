@@ -148,7 +148,8 @@ static const struct spelling {
     float alpha;                /* 0: none                                    */
     int64_t r;
 } spellings[] = {
-    {"diffusion_model.", ".lora_A.weight", ".lora_B.weight", false, false, 0, 4},
+    {"diffusion_model.", ".lora_A.weight", ".lora_B.weight", false, false, 0,
+     4},
     {"", ".lora_A", ".lora_B", false, false, 0, 1},
     {"lora_unet_", ".lora_down.weight", ".lora_up.weight", true, false, 2, 4},
     {"lycoris_", ".lora_down.weight", ".lora_up.weight", true, false, 3, 5},
@@ -342,7 +343,8 @@ static void check_fp8(void)
     for (int64_t i = 0; i < tt_weights_count(was); i++) {
         const char *n = tt_weights_name(was, i);
         const tt_tensor *t = tt_weights_find(was, n);
-        if (strcmp(n, name)) tt_st_add(f, n, t->dtype, t->rank, t->dim, t->data);
+        if (strcmp(n, name))
+            tt_st_add(f, n, t->dtype, t->rank, t->dim, t->data);
     }
     for (int i = 0; i < 80 * 80; i++) stored[i] = (uint8_t)(i * 7 % 120);
     tt_st_add(f, name, TT_F8_E4M3, 2, (int64_t[]){80, 80}, stored);

@@ -46,8 +46,8 @@ bool lora_beside(const tt_file *f);
 tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
                      tt_tensor *out);
 
-/* row[0..n) = fma(factor, up down, row), up [r], down [r, n]: by instructions of
- * the processor where it has them, and without. */
+/* row[0..n) = fma(factor, up down, row), up [r], down [r, n]: lora_row_here by
+ * the processor's instructions where it has them, lora_row_plain without. */
 typedef void lora_row(float *row, const float *up, const float *down,
                       float factor, int64_t r, int64_t n);
 lora_row *lora_row_here(void);

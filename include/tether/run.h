@@ -38,7 +38,7 @@ TT_API_BEGIN
 typedef struct tt_model_paths {
     const char *model, *dit, *vae, *tiny_vae;
     const char *text_encoder, *tokenizer, *checkpoint;
-    const char *lora; /* of tt_weights_options: of transformer and text encoder */
+    const char *lora; /* of tt_weights_options; for the text encoder too      */
     const char *vae_class; /* of classes.h; f32 where it is not given         */
     const char *history_dir; /* of tt_vae_use_folder                          */
     bool sizes_alone; /* `model` is the name of a published model, of which

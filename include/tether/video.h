@@ -11,8 +11,8 @@
  * Targets, by the end of the path:
  *   .mp4 .mov .webm .mkv .gif
  *                          through the `ffmpeg` program (H.264 yuv420p for mp4,
- *                          mov and mkv, VP9 for webm; BT.709, limited range, and
- *                          described as that)
+ *                          mov and mkv, VP9 for webm; BT.709, limited range,
+ *                          and described as that)
  *   .y4m                   YUV4MPEG2, written here: 4:4:4, 8 bit, BT.601,
  *                          limited range (tt_yuv_from_rgb)
  *   name%05d.png           one PNG per frame, numbered from 0; the last
@@ -90,7 +90,7 @@ typedef struct tt_video_format {
     int64_t width, height;
     int fps;
     int64_t frames;     /* expected number; 0 when not known                  */
-    const char *title;  /* kept inside mp4, mov, mkv and webm; NULL: none          */
+    const char *title;  /* kept inside mp4, mov, mkv, webm; NULL: none     */
     const char *comment; /* how it was made: also inside PNG; NULL: none      */
     const char *unfinished; /* y4m and what ffmpeg writes: its name until it is
                            complete, and when it is given up; a file of that

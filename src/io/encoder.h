@@ -19,9 +19,9 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
                         const char *target, const char *ending,
                         const tt_video_format *f);
 tt_status encoder_write(tt_ctx *ctx, ffmpeg *e, const void *data, size_t n);
-/* A copy `to` of the fragmented mp4 or mov `from`, which `ending` says, with one
- * index at its beginning, as every player knows it; without re-encoding. Where that fails there is none,
- * or it is empty: the fragments are the video then.
+/* A copy `to` of the fragmented mp4 or mov (`ending`) `from`, with one index at
+ * its beginning, as every player knows it; without re-encoding. Where that
+ * fails there is none, or it is empty: the fragments are the video then.
  * Errors  TT_EINTR alone */
 void encoder_index(tt_ctx *ctx, const char *path, const char *ending,
                    const char *from, const char *to);

@@ -56,8 +56,8 @@ void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
                     int64_t n);
 
 /* Make it packed, copying into w's arena if it is strided, and merge LoRAs into
- * it; NULL on a failure. Ask only when the shape is the expected one: a few bytes of file can
- * describe a tensor of any size (stride 0). */
+ * it; NULL on a failure. Ask only when the shape is the expected one: a few
+ * bytes of file can describe a tensor of any size (stride 0). */
 const tt_tensor *weights_pack(tt_weights *w, weight *x);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-/* Does `path` (y4m, mp4 or mov in fragments, mkv, webm, gif, by its ending) hold
- * a first picture, whole? Of an mp4 that is its first fragment. False as well
- * for a file that cannot be read, or is of another kind. */
+/* Does `path` (y4m, mp4 or mov in fragments, mkv, webm, gif, by its ending)
+ * hold a first picture, whole? Of an mp4 that is its first fragment. False as
+ * well for a file that cannot be read, or is of another kind. */
 bool shows_picture(const char *path);
 
 #endif

@@ -126,8 +126,8 @@ static const tt_setting fixed[] = {
     {TT_SETTING_WRITE, "output", 'o', AT(output), "PATH",
      ".apng (browsers show it), .mp4 .mov .webm .mkv .gif (through ffmpeg, 16 "
      "fps), .y4m, frames/%05d.png, or - for y4m on standard output. Meanwhile, "
-     "and after an interruption, it is NAME.unfinished.mp4 and so on, which can "
-     "be played up to where it is (.apng cannot)"},
+     "and after an interruption, it is NAME.unfinished.mp4 and so on, which "
+     "can be played up to where it is (.apng cannot)"},
     {TT_SETTING_WRITE, "animation", 0, AT(animation), "FILE.apng",
      "the same video as an animated PNG, beside what -o writes"},
     {TT_SETTING_WRITE, "contact-sheet", 0, AT(sheet), "FILE",

@@ -155,7 +155,7 @@ class Ops(C.Structure):
                 ("by_class", C.c_bool), ("time32", C.c_bool), ("of_class", PTR),
                 ("fused", PTR), ("self", PTR), ("open", PTR), ("close", PTR),
                 ("library", PTR),
-                ("laid", PTR), ("lanes", PTR)] + [(op, PTR) for op in OPS]
+                ("laid", PTR)] + [(op, PTR) for op in OPS]
 
 
 # ---- the library and the program -----------------------------------------------

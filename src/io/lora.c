@@ -21,6 +21,7 @@
 
 #include "io/bytes.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/lora.h"
 #include "io/names.h"
 
@@ -379,7 +380,7 @@ static tt_status add_product(adding *a, const key *up, const key *down,
     if (tt_tensor_count(t) % rows
         || tt_tensor_count(d) / r != tt_tensor_count(t) / rows
         || tt_tensor_count(d) % r) return refuse_shape(a, down, x);
-    double scale = (double)r;
+    double scale = a->from->alpha != 0 ? a->from->alpha : (double)r;
     if (alpha) TT_TRY(read_alpha(a, alpha, &scale));
     const float factor = (float)(a->from->strength * scale / (double)r);
     if (factor - factor != 0)
@@ -556,7 +557,33 @@ tt_status tt_lora_next(tt_ctx *ctx, const char **list, tt_lora *out)
                    "0.8", out->path, colon + 1);
 }
 
-/* One file of the list, behind the others. */
+/* PEFT writes alpha into adapter_config.json, in the folder of the file. */
+static tt_status read_adapter(tt_ctx *ctx, lora_file *f)
+{
+    static const char *const other[] = {"use_rslora", "use_dora",
+                                        "alpha_pattern", "rank_pattern"};
+    const tt_json *root;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    char *dir = io_folder_of(ctx, &ctx->scratch, f->path);
+    char *path = dir ? io_join(ctx, &ctx->scratch, dir, "adapter_config.json")
+                     : NULL;
+    if (path && access(path, F_OK) == 0
+        && !tt_json_file(ctx, &ctx->scratch, &root, path, 1 << 20)) {
+        for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+            const tt_json *v = tt_json_get(root, other[i]);
+            if (tt_json_bool(root, other[i], false)
+                || (v && v->kind == TT_JSON_OBJECT && tt_json_first(v)))
+                tt_fail(ctx, TT_EUNSUPPORTED, "%.400s: %s is not supported: "
+                        "merge %.400s with PEFT, or save it with alpha keys",
+                        path, other[i], f->path);
+        }
+        f->alpha = tt_json_num(root, "lora_alpha", 0);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+/* One file of the list, after the others. */
 static tt_status open_file(tt_weights *w, lora_file **out, const tt_lora *l)
 {
     lora_file **at = &w->lora;
@@ -568,7 +595,7 @@ static tt_status open_file(tt_weights *w, lora_file **out, const tt_lora *l)
     f->path = tt_strdup(w->ctx, &w->arena, l->path);
     TT_TRY(tt_file_open(w->ctx, &f->file, l->path));
     *at = f;
-    return TT_OK;
+    return read_adapter(w->ctx, f);
 }
 
 /* "Wan names, torch zip, LoRA x.safetensors:0.5" */

@@ -11,6 +11,7 @@ typedef struct lora_file {
     tt_file *file;
     const char *path;
     double strength;
+    double alpha;           /* of keys that have none; 0: their rank         */
     int64_t used, others;   /* keys for these weights, and for another part   */
     struct lora_file *next; /* in the order given                             */
 } lora_file;

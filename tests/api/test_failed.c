@@ -120,6 +120,7 @@ static char text[256];
     GIVES(tt_convert, c, "out.safetensors", "in.safetensors",                  \
           &(tt_convert_options){.kind = -1})                                   \
     GIVES(tt_tensor_digest, c, text, NULL)                                     \
+    GIVES(tt_lora_next, c, &(const char *){"a.safetensors"}, &(tt_lora){"", 1})\
     GIVES(tt_file_verify, c, &(tt_verify_report){0}, NULL, NULL, NULL)         \
     GIVES(tt_digest_verify, c, &(tt_verify_report){0}, "file")                 \
     GIVES(tt_weights_check, c, NULL)                                           \
@@ -459,6 +460,8 @@ static const char *const apart[] = {
     "tt_ctx_init", "tt_ctx_free", "tt_clear", "tt_message", "tt_assert_failed",
     /* the four calls of one object; all in bindings() below */
     "tt_bind_begin", "tt_bind_tensor", "tt_bind_real", "tt_bind_end",
+    /* says what a file is, or false */
+    "tt_lora_describe",
     /* neither context nor object: arithmetic on what they are given */
     "tt_arena_here", "tt_arena_reset", "tt_now", "tt_dit_unpatch", "tt_gather",
     "tt_sha256_init", "tt_sha256_add", "tt_sha256_hex", "tt_exp", "tt_log",

@@ -233,6 +233,37 @@ static void check_spellings(void)
     }
 }
 
+/* PEFT has alpha in another file, and rules that change the factor. */
+static void check_adapter(void)
+{
+    const char *path = at("lora.safetensors"), *name = "blocks.1.ffn.0.weight";
+    const char *config = at("adapter_config.json");
+    write_spelling(path, &spellings[0]);
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(config, "w");
+        if (!expect(f != NULL, "%s", config)) return;
+        fprintf(f, "{\"r\": 4, \"lora_alpha\": 10, \"alpha_pattern\": {}, "
+                "\"use_rslora\": %s}", i ? "true" : "false");
+        fclose(f);
+        tt_weights *w = NULL;
+        tt_weights_options o = {.ema = -1, .lora = path};
+        tt_weights_open(ctx, &w, tiny, TT_MODEL_DIT, &o);
+        if (i) {
+            expect(ctx->status == TT_EUNSUPPORTED
+                   && strstr(tt_message(ctx), "use_rslora"), "rank-stabilised: "
+                   "%s", tt_message(ctx));
+            tt_clear(ctx);
+        } else if (expect_ok(ctx->status, "alpha of a config")) {
+            base_values(tiny, TT_MODEL_DIT, name, base, exact);
+            fill(2, 208, 4, 80);
+            product(base, exact, up, down, 2.5f, 208, 4, 80);
+            compare(w, name, base, exact, 208 * 80, "alpha of a config");
+        }
+        tt_weights_close(w);
+    }
+    unlink(config);
+}
+
 /* One after the other, in the order given: another order has other bits. */
 static void check_two(void)
 {
@@ -573,6 +604,7 @@ int main(void)
     tiny = strdup(ref_path("dit/models/tiny_b"));
     check_rows();
     check_spellings();
+    check_adapter();
     check_two();
     check_differences();
     check_both();

@@ -35,7 +35,7 @@ bool setting_put(knob *o, const char *name, const char *value) {
     if (o->words) {                              /* "chunk|frame" */
         const size_t first = strcspn(o->words, "|");
         o->value = !strcmp(o->words + first + 1, value);
-        if (!o->value && (strlen(value) != first || strncmp(o->words, value, first)))
+        if (o->value == 0 && (strlen(value) != first || strncmp(o->words, value, first)))
             usage("--%s %s: expected %s", name, value, o->words);
     } else if (end == value || *end || !(fabs(o->value) <= 1e6))
         usage("--%s %s: expected a number, at most a million", name, value);

@@ -56,7 +56,7 @@ static int infinity_at(const cache *c, const pass *p, position *at) {
 
 static void infinity_check(cache *c, const geometry *g) {
     check_window(c, g);
-    if (c->S < 1 && !setting(c->o, "raw-slot0")) usage("infinity: the sink is at least 1 frame");
+    if (c->S < 1 && setting(c->o, "raw-slot0") == 0) usage("infinity: the sink needs a frame");
     if (g->scenes > 1 && (c->K < 5 || c->K < 3 + g->chunk))
         usage("infinity: scenes need a budget of at least 5, and 3 + chunk");
 }
@@ -96,7 +96,7 @@ static void adapt(double *rate, const cache *c, const float *k, const double *me
  * Code: the first time both become the mean, and the frames that were there are lost. */
 static void absorb(cache *c, int from, int n) {
     int *filled = c->own;
-    const bool adaptive = setting(c->o, "adaptive");
+    const bool adaptive = setting(c->o, "adaptive") != 0;
     const size_t frame = (size_t)c->L * c->width, w = adaptive ? frame : (size_t)c->width;
     const int rows = adaptive ? n / c->L : n;
     const double slow = *filled ? setting(c->o, "alpha-long") : 1;
@@ -131,7 +131,7 @@ static void memrope_check(cache *c, const geometry *g) {
     check_window(c, g);
     if ((ema && c->K < c->S + 2 + g->chunk) || c->S > g->first_chunk)
         usage("memrope: the budget is at least S + 2 + chunk, and the first chunk holds the sink");
-    if (setting(c->o, "adaptive") && !ema) usage("memrope: adaptive rates need the method ema");
+    if (setting(c->o, "adaptive") != 0 && !ema) usage("memrope: adaptive needs the method ema");
 }
 
 const policy memrope = {
@@ -242,7 +242,7 @@ static void deep_compress(cache *c, const pass *p) {
         y->reuse[to++] = y->reuse[i] + keep[i];
     }
     c->length = to;
-    for (int i = 0; setting(c->o, "unify") && i < selected; i++)
+    for (int i = 0; setting(c->o, "unify") != 0 && i < selected; i++)
         c->time[sink + i] = tail - (selected + L - 1) / L + i / L;
     const int desired = p->start - (to - sink) / L - c->S;
     const int by = y->events++ ? desired - y->base : c->K - N;

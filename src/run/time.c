@@ -245,7 +245,7 @@ static void time_text(tt_ctx *ctx, const tt_run *run, tt_needs *n)
 {
     enum { WIDTH = 2048 };
     const trial t = {.type = TT_BF16, .a = WIDTH, .b = WIDTH};
-    if (!n->text.operations) return;
+    if (n->text.operations == 0) return;
     const double row = measure(ctx, t, linear, plan_tokens(run));
     n->text.seconds = n->text.operations * row / (2.0 * WIDTH * WIDTH);
 }

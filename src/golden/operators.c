@@ -27,7 +27,7 @@ typedef struct matrix {          /* n vectors w_j[k] = at[j * row + k * column] 
 /* y[j] = dot(x, w_j), n <= TILE, k < terms in blocks of `block`. The first block's sum is taken as
  * it is, because 0 + -0 is not -0. */
 static void dots(float *y, const float *x, int terms, matrix w, int block) {
-    for (int begin = 0; begin < terms; begin += block) {
+    for (int begin = 0; begin == 0 || begin < terms; begin += block) {
         const int end = begin + at_most(terms - begin, block);
         float sum[TILE] = {0};
         for (int k = begin; k < end; k++)

@@ -46,6 +46,7 @@ io/damage             files
 io/detect             files
 io/formats            files
 io/json               files
+io/lora               files
 io/manifest           files
 io/memory             files
 io/safetensors        files
@@ -67,7 +68,6 @@ ops/tuning            gives operators values of the host
 ops/units             numbers of the host
 ops/vdp_unit          gives operators values of the host
 ops/worked_example    gives operators values of the host
-rollout/foresight     has a device of its own
 rollout/noise         random numbers
 rollout/page          numbers of the host
 rollout/scenes        texts of scenes

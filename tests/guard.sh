@@ -65,6 +65,7 @@ ops/laid              gives operators values of the host
 ops/tensor_core       gives operators values of the host
 ops/tensor_core_exact gives operators values of the host
 ops/tuning            gives operators values of the host
+ops/turned            gives operators values of the host
 ops/units             numbers of the host
 ops/vdp_unit          gives operators values of the host
 ops/worked_example    gives operators values of the host

@@ -117,8 +117,8 @@ static void tame_case(unit *u, const tt_json *sub)
     if (tt) tame_stat(ctx, &trusted, read_real(u, tt, "trusted"), tt->dim[1],
                       c);
     tame_learn(ctx, own, x, tx->dim[1], c);
-    tame_edit(ctx, x, tx->dim[1], c, own, tt ? &trusted : NULL,
-              tt_json_num(sub, "tau", 0));
+    tame_edit(ctx, x, tx->dim[1], c, tt_get_wides(ctx, own, 2 * c),
+              tt ? &trusted : NULL, tt_json_num(sub, "tau", 0));
     put(u, id, "y", REAL_TYPE, 4, tx->dim, x);
 }
 

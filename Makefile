@@ -91,7 +91,7 @@ TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 
-# What `make install` brings beside it: the same objects as a shared library,
+# What `make install` brings with it: the same objects as a shared library,
 # and as a static one that has no global names but the public ones.
 VERSION := $(shell sed -n 's/^.define TT_VERSION "\(.*\)"/\1/p' include/tether/version.h)
 SONAME  := libtether.so.$(firstword $(subst ., ,$(VERSION)))

@@ -95,7 +95,7 @@ tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
  *         TT_EFORMAT       half a pair, an alpha or a merged value that is not
  *                          finite */
 
-/* A line of such a list; *list moves on to the next one. The text behind the
+/* A line of such a list; *list moves on to the next one. The text after the
  * last colon is the strength, unless a file has the whole name.
  * Errors  TT_EINVAL  it is no number */
 typedef struct tt_lora {

@@ -36,7 +36,7 @@ typedef struct key {
     const tt_entry *e;
     const char *module;
     role role;             /* ROLES: of no kind that is known                 */
-    tt_model_kind kind;    /* whose it is; TT_MODEL_KINDS: nobody's           */
+    tt_model_kind kind;    /* whose it is; TT_MODEL_KINDS: of none            */
 } key;
 
 /* A name of a weight, with _ for every dot. */
@@ -553,7 +553,7 @@ tt_status tt_lora_next(tt_ctx *ctx, const char **list, tt_lora *out)
     if (end != colon + 1 && !*end && isfinite(out->strength)
         && fabs(out->strength) <= 1e6) return TT_OK;
     return tt_fail(ctx, TT_EINVAL, "--lora %s:%s: there is no such file, and "
-                   "behind the colon is no strength, which is a number like "
+                   "after the colon is no strength, which is a number like "
                    "0.8", out->path, colon + 1);
 }
 

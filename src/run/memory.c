@@ -18,7 +18,7 @@
 #include "tether/team.h"
 #include "tether/text.h"
 
-/* SCRATCH  what operators take beside the values that are reported: a part
+/* SCRATCH  what operators take besides the values that are reported: a part
  * OWN      bytes that a thread takes for convolutions of a class but f32 */
 enum { TEXT_ROWS = 512, SCRATCH = 25, OWN = 8 << 20 };
 
@@ -163,7 +163,7 @@ static void add_latents(const tt_ctx *ctx, const tt_run *run,
     n->cache = prompt_bytes(ctx, run) + cache - n->cache_files;
     n->activations = with_scratch(rollout - cache
                                   + kept_bytes(ctx, run, o, rollout));
-    /* a VAE that clips restart with works beside the cache */
+    /* a VAE that clips restart with needs besides the cache */
     if (o->vae)
         n->activations += weight_bytes(tt_vae_weights(o->vae))
                         + tt_vae_decoder_bytes(o->vae, o->h, o->w);

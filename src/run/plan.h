@@ -24,7 +24,7 @@ plan_limit plan_memory(int64_t before);
 plan_limit plan_addresses(int64_t before);
 /* Errors  TT_EINVAL  TT_MEMORY is set and cannot be read */
 tt_status plan_memory_check(tt_ctx *ctx);
-/* Bytes of this process that no file stands behind; 0: not known. */
+/* Bytes of this process that have no file; 0: not known. */
 int64_t plan_anonymous(void);
 /* Bytes of its addresses. */
 int64_t plan_mapped(void);

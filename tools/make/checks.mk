@@ -118,7 +118,7 @@ check-kill:   ## kill runs at 300 random moments: do all go on to the same bytes
 check-kill: all $(B)/tests/cli/test_checkpoint
 	@TT_KILLS=$(KILLS) $(B)/tests/cli/test_checkpoint
 
-# LATENTS=960 for shorter runs, LIMIT=3 (percent) beside other programs.
+# LATENTS=960 for shorter runs, LIMIT=3 (percent) while others run.
 check-long:   ## do 3,000 latents cost what the first ones cost, under every policy with a window?
 check-long: all
 	@LIMIT=$(or $(LIMIT),1) sh tools/long_runs.sh $(B) $(or $(LATENTS),3000)

@@ -24,7 +24,6 @@ enum { TILE = 64 };
             float s[TILE] = {0};                                               \
             for (int64_t k = k0; k < k1; k++) {                                \
                 const float *d = down + k * n + c, u = up[k];                  \
-                TT_SIMD                                                        \
                 for (int64_t j = 0; j < (m); j++) s[j] = fma(u, d[j], s[j]);   \
             }                                                                  \
             for (int64_t j = 0; j < (m); j++)                                  \

@@ -45,5 +45,7 @@
 #define rope_rate defined_rope_rate
 #define column_mean defined_column_mean
 #define column_moment defined_column_moment
+#define blend defined_blend
+#define tame_value defined_tame_value
 
 #endif

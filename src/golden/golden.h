@@ -62,10 +62,8 @@ typedef struct attention_args {
     const float *bias;       /* of umT5, else NULL                                                */
     const uint8_t *mask;     /* [keys], or NULL                                                   */
 } attention_args;
-/* y [rows, out] = x [rows, in] w^T + b. */
-void linear(float *y, const float *x, int rows, const dense *m);
-/* y = b + sum over kt frames x, the oldest first, which hold their padding. */
-void convolution(image *y, const image *x, const kernel *m);
+void linear(float *y, const float *x, int rows, const dense *m);   /* y = x w^T + b           */
+void convolution(image *y, const image *x, const kernel *m);   /* x: kt padded frames, in order  */
 void attention(const attention_args *a);
 void attend(float *o, const attention_args *a, int h, int i);   /* query i of head h: o [D]       */
 float attention_scale(int D);                                   /* 1 / sqrt(D)                    */
@@ -81,9 +79,11 @@ void gate_add(float *x, const float *y, int rows, int n, by_frame gate);
 /* Rotary position embedding of [tokens, heads, D]; y may be x. */
 void rope(float *y, const float *x, int tokens, int heads, int D, const position *at);
 double rope_rate(int D, int j, int *axis);                      /* of pair j, along which axis    */
-/* Over n rows, for each of c channels: mean, and sum of (x - mean)^2. */
+/* Over n rows, for each of c channels: mean, sum of (x - mean)^2; what draws x towards a mean. */
 void column_mean(double *mean, const float *x, int n, size_t c);
 void column_moment(double *m2, const double *mean, const float *x, int n, size_t c);
+void blend(float *x, const double *mean, size_t n, size_t c, double rate);
+double tame_value(double v, double mean, double gain, double to_mean, double tau);
 
 /* ---- weights.c, output.c --------------------------------------------------------------------- */
 /* Say what is wrong and end the program: 1 a failure, 2 a wrong command. */
@@ -94,7 +94,6 @@ void *memory(size_t n, size_t size);                            /* zeros; never 
 #define floats(n) ((float *)memory((n), sizeof(float)))
 #define doubles(n) ((double *)memory((n), sizeof(double)))
 char *read_file(const char *path, size_t *size);                /* a NUL after the end            */
-
 uint64_t little_endian(const uint8_t *bytes, size_t n);
 typedef struct weights weights;                                 /* a safetensors file             */
 weights *weights_open(const char *path);

@@ -235,3 +235,13 @@ void column_moment(double *m2, const double *mean, const float *x, int n, size_t
             m2[i] = fma(d, d, m2[i]);
         }
 }
+
+/* Moving averages: x = rate mean + (1 - rate) x, n numbers; mean repeats after c. */
+void blend(float *x, const double *mean, size_t n, size_t c, double rate) {
+    for (size_t i = 0; i < n; i++) x[i] = (float)(rate * mean[i % c] + (1 - rate) * (double)x[i]);
+}
+
+/* Eq. 13 of TetherCache for one value of a channel; gain is to_sd / sd. */
+double tame_value(double v, double mean, double gain, double to_mean, double tau) {
+    return fma(tau, fma(gain, v - mean, to_mean), (1 - tau) * v);
+}

@@ -67,11 +67,6 @@ const policy infinity = {
     .check = infinity_check, .open = two_numbers, .evict = flush_or_roll, .positions = infinity_at};
 
 /* ---- MemRoPE: two running averages of what was evicted --------------------------------------- */
-/* x = rate mean + (1 - rate) x, n numbers of a frame; mean repeats after c. */
-static void blend(float *x, const double *mean, size_t n, size_t c, double rate) {
-    for (size_t i = 0; i < n; i++) x[i] = (float)(rate * mean[i % c] + (1 - rate) * (double)x[i]);
-}
-
 /* The fast rate of every token, from how far its mean key has moved. */
 static void adapt(double *rate, const cache *c, const float *k, const double *mean, double alpha) {
     double top = 0;

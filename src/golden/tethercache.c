@@ -113,17 +113,13 @@ void tame_stat(double *mean, double *sd, const float *x, int F, int L, int width
     free(own), free(m2);
 }
 
-/* Eq. 13: every channel of the frame x [L, width] is drawn by tau towards the mean and deviation of
- * the trusted frames. */
+/* Eq. 13: every channel of the frame x [L, width] is drawn by tau towards the trusted frames. */
 void tame_edit(float *x, int L, int width, const double *to_mean, const double *to_sd, double tau) {
     double *mean = doubles(width), *sd = doubles(width);
     tame_stat(mean, sd, x, 1, L, width);
-    for (int r = 0; r < L; r++)
-        for (int i = 0; i < width; i++) {
-            const double v = x[(size_t)r * width + i];
-            const double aligned = fma(to_sd[i] / sd[i], v - mean[i], to_mean[i]);
-            x[(size_t)r * width + i] = (float)fma(tau, aligned, (1 - tau) * v);
-        }
+    for (int r = 0; r < L; r++, x += width)
+        for (int i = 0; i < width; i++)
+            x[i] = (float)tame_value((double)x[i], mean[i], to_sd[i] / sd[i], to_mean[i], tau);
     free(mean), free(sd);
 }
 

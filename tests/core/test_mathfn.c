@@ -179,6 +179,8 @@ int main(void)
     test_specials();
     test_float("expf", tt_expf, exp, 1.0, -0x1.759aa2p+2f, 0.9785,
                0xe7b3a5a0e887caaau);
+    test_float("exp_f32", exp_f32, exp, 1.0, -0x1.759aa2p+2f, 0.9785,
+               0xe7b3a5a0e887caaau);   /* of kernels; equal for every float  */
     test_float("tanhf", tt_tanhf, tanh, 1.0, 0x1.86fbc4p-10f, 0.5,
                0xc75bb3aa15db4a90u);
     return test_end();

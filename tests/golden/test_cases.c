@@ -17,6 +17,7 @@
 
 #include "src/golden/golden.h"
 #include "tests/golden/answers.h"
+#include "tether/text.h"
 
 /* ---- parts of TetherCache ------------------------------------------------ */
 
@@ -382,6 +383,21 @@ static void test_layouts(void)
 
 /* ---- text ---------------------------------------------------------------- */
 
+static tt_ctx *engine;   /* ids and text states have the bits of its class f32 */
+
+static void same_states(const char *path, const tt_umt5_input *in,
+                        const float *golden)
+{
+    tt_umt5 *enc;
+    if (!expect_ok(tt_umt5_open(engine, &enc, path), path)) return;
+    const int64_t n = in->B * in->L * tt_umt5_config_of(enc)->dim;
+    tt_host *x = tt_scratch(engine, n);
+    expect_ok(tt_umt5_encode(engine, x, NULL, enc, in), path);
+    expect(!memcmp(x, golden, (size_t)n * sizeof *golden),
+           "%s: not the bits of the engine", path);
+    tt_umt5_close(enc);
+}
+
 static void test_t5(const char *path)
 {
     test_case c;
@@ -413,6 +429,7 @@ static void test_t5(const char *path)
          tt_json_num(tt_json_get(c.json, "tolerance"), "f32_vs_f64_max_abs",
                      -1));
     weights_close(f);
+    same_states(file, &(tt_umt5_input){ids, mask, B, length, true}, all);
     free(all);
     case_close(&c);
 }
@@ -448,6 +465,18 @@ static size_t from_hex(char *to, const char *hex)
     return n;
 }
 
+static bool same_ids(const tt_tokenizer *tok, const char *text, size_t size,
+                     const int *ids, int n)
+{
+    int64_t *x, count = -1;
+    const tt_arena_mark mark = tt_arena_here(&engine->scratch);
+    bool same = !tt_tokenizer_encode(engine, &engine->scratch, &x, &count, tok,
+                                     text, size) && count == n;
+    for (int i = 0; same && i < n; i++) same = x[i] == ids[i];
+    tt_arena_reset(&engine->scratch, mark);
+    return same;
+}
+
 static void test_tokens(const char *model, const char *table)
 {
     static char line[65536], hex[65536], bytes[32768];
@@ -455,6 +484,8 @@ static void test_tokens(const char *model, const char *table)
     char path[300];
     snprintf(path, sizeof path, "%s", ref_path("t5_tokenizer/%s", model));
     tokenizer *t = tokenizer_open(path);
+    tt_tokenizer *tok;
+    if (!expect_ok(tt_tokenizer_open(engine, &tok, path), path)) return;
     FILE *f = fopen(ref_path("t5_tokenizer/%s", table), "r");
     int texts = 0;
     if (!expect(f != NULL, "%s is there", table)) return;
@@ -473,9 +504,12 @@ static void test_tokens(const char *model, const char *table)
             if (strspn(end, " \n") == strlen(end)) break;
         }
         expect(same && i == n, "%s: text %d: %d of %d ids", table, texts, i, n);
+        expect(same_ids(tok, bytes, size, ids, n), "%s: text %d: not the ids "
+               "of the engine", table, texts);
         texts++;
     }
     fclose(f);
+    tt_tokenizer_close(tok);
     expect(texts > 10, "%s: %d texts", table, texts);
 }
 
@@ -536,7 +570,7 @@ int main(void)
         "inf_scenes_k6", "mem_ema_k12", "mem_adaptive_k12", "mem_fifo_k9_s0",
         "mem_fifo_k9_s2", "deep_ds_k21", "deep_pc_k9", "deep_pc_k21"};
     char path[64];
-    test_begin("golden/cases");
+    engine = test_begin("golden/cases");
     if (sizeof(tt_real) != 4) {
         skip("golden computes in float; this build is in double");
         expect(true, "a double build");

@@ -207,18 +207,14 @@ void golden_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
     column_moment(a->m2, a->mean, a->x, (int)a->n, (size_t)a->c);
 }
 
-/* A moving average, or eq. 13 of TetherCache for statistics that are given
- * (golden: tame_edit). */
 void golden_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
 {
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
         tt_real *x = a->x + r * a->c;
-        for (int64_t i = 0; i < a->c; i++) {
-            const double v = (double)x[i], rest = (1 - a->tau) * v;
-            x[i] = (tt_real)(a->gain ? fma(a->tau, fma(a->gain[i], v
-                                           - a->mean[i], a->target[i]), rest)
-                                     : a->tau * a->target[i] + rest);
-        }
+        if (!a->gain) blend(x, a->target, (size_t)a->c, (size_t)a->c, a->tau);
+        for (int64_t i = 0; a->gain && i < a->c; i++)
+            x[i] = (tt_real)tame_value((double)x[i], a->mean[i], a->gain[i],
+                                       a->target[i], a->tau);
     }
 }

@@ -265,7 +265,9 @@ static double weighty(tt_ctx *ctx, const double *even, const double *cut,
 }
 
 /* How many numbers are cut: two of them make two errors, in however many
- * results these are seen. So do two that got rounds and `EXACT` does not. */
+ * results these are seen. So do two that got rounds and `EXACT` does not. Where
+ * two keys share a query's attention, Q moves all its results along one line:
+ * a query of a head counts as one number. */
 static int64_t numbers(const op_call *q, int which)
 {
     const tt_attention_args *a = &q->attn;
@@ -274,7 +276,8 @@ static int64_t numbers(const op_call *q, int which)
     if (q->kind == OP_LINEAR)
         x = q->n * q->w->dim[1], w = tt_tensor_count(q->w);
     if (q->kind == OP_ATTENTION)
-        x = a->T * a->H * a->D, w = a->N * a->H * a->D;
+        x = a->T * a->H * (which & CUT_WEIGHT ? a->D : 1),
+        w = a->N * a->H * a->D;
     if (q->kind == OP_CONV)
         x = p->kt * p->Hi * p->Wi * p->Cin, w = tt_tensor_count(p->w);
     int64_t n = call_count(q);

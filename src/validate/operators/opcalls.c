@@ -284,13 +284,17 @@ static void make_attention(maker *m, op_call *q, const int64_t *v)
     /* far from zero on both sides, the logits would be all rounding error */
     const bool far = m->in == IN_OFFSET || m->in == IN_MIXED;
     a->q = fill(m, far ? IN_NORMAL : m->in, T * a->q_stride, a->q_stride);
-    a->k = fill(m, m->in, N * a->kv_stride, a->kv_stride);
+    tt_real *k = fill(m, m->in, N * a->kv_stride, a->kv_stride);
+    a->k = k;
     a->v = fill(m, m->in, N * a->kv_stride, a->kv_stride);
     if (v[4]) a->rel_bias = params(m, H * (2 * N - 1), 2);
     if (v[5] && v[5] < N) {      /* the last keys are padding; -1: all are */
         const int64_t seen = v[5] < 0 ? 0 : N - v[5];
         uint8_t *mask = place(m, N, 1, false);
         for (int64_t j = 0; mask && j < N; j++) mask[j] = j < seen;
+        /* a hidden logit that overflows f16 is NaN where a mask is added */
+        for (int64_t i = seen * a->kv_stride; k && i < N * a->kv_stride; i++)
+            k[i] *= m->in == IN_MIXED ? (tt_real)0x1p-8 : 1;
         a->key_mask = mask;
     }
 }

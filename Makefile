@@ -70,11 +70,12 @@ include tools/make/probes.mk
 # $(call run,CC,what): what stands before a command; one short line shows it.
 run = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),$(if $(V),,@),@echo '  $(1)	$(2)' && )
 
-LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c \
+LIB_SRC  := $(sort $(OS_SRC) $(filter-out $(addprefix %/,$(notdir $(OS_SRC))), \
+              $(wildcard src/core/*.c src/ops/*.c \
               $(filter-out $(if $(CUDA),,src/ops/cuda/%),$(wildcard src/ops/*/*.c)) src/io/*.c \
               $(filter-out $(if $(MPI),,src/team/mpi.c),$(wildcard src/team/*.c)) \
               src/cache/*.c src/cache/*/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
-              src/analyze/*.c src/run/*.c src/validate/*.c src/validate/*/*.c))
+              src/analyze/*.c src/run/*.c src/validate/*.c src/validate/*/*.c src/os/posix/*.c)))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
 CASE_SRC := $(sort $(wildcard tests/run_case/*.c))
@@ -153,6 +154,7 @@ help:   ## this list
 	  $(MAKE_FILES)
 
 include tools/make/checks.mk tools/make/install.mk tools/make/programs.mk
+include tools/make/web.mk
 
 # ---- rules ---------------------------------------------------------------
 $(LIB): $(call obj,$(LIB_SRC))

@@ -74,10 +74,8 @@ static int nameless(const char *folder)
 /* All of the file's disk, where the system can promise it; an errno. */
 static int reserve(int fd, size_t bytes)
 {
-#ifndef __APPLE__
     const int refused = posix_fallocate(fd, 0, (off_t)bytes);
     if (refused != EOPNOTSUPP && refused != EINVAL) return refused;
-#endif
     return ftruncate(fd, (off_t)bytes) ? errno : 0;
 }
 

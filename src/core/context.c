@@ -144,11 +144,7 @@ int64_t tt_peak_memory(void)
 {
     struct rusage u;
     if (getrusage(RUSAGE_SELF, &u)) return 0;
-#ifdef __APPLE__
-    return (int64_t)u.ru_maxrss;
-#else
     return (int64_t)u.ru_maxrss * 1024;
-#endif
 }
 
 void tt_profile_add(tt_ctx *ctx, const char *name, double seconds, double flops)

@@ -10,7 +10,7 @@
 #include "core/parallel.h"
 
 #include <errno.h>
-#if defined _OPENMP && !defined _WIN32
+#ifdef _OPENMP
 #include <pthread.h>
 #endif
 #include <stdbool.h>
@@ -38,7 +38,7 @@
 
 bool tt_forked;
 
-#if defined _OPENMP && !defined _WIN32
+#ifdef _OPENMP
 static void in_child(void)
 {
     tt_forked = true;

@@ -62,6 +62,8 @@ const char *tt_cpu_features(char *buf, size_t n)
     add_feature(buf, n, "avx512bf16", __builtin_cpu_supports("avx512bf16"));
 #elif defined(__aarch64__)
     snprintf(buf, n, "aarch64 neon");
+#elif defined(TT_OS_NEON)
+    snprintf(buf, n, "wasm32 simd128");
 #elif defined(__riscv)
     snprintf(buf, n, "riscv%d", (int)(8 * sizeof(void *)));
 #elif defined(__powerpc64__)

@@ -5,6 +5,7 @@
  * Holds   the descriptor is closed again before io_map_open returns: many
  *         shards may be open at once. */
 #include "io/map.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +14,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifdef __APPLE__
-#define st_mtim st_mtimespec
-#define st_ctim st_ctimespec
-#endif
 
 static const uint8_t nothing[1] = {0};
 
@@ -113,11 +109,5 @@ bool io_map_expect(const io_map *m, const void *p, int64_t n)
 bool io_crowded(int64_t bytes, const char *meminfo)
 {
     if (bytes <= INT64_C(1) << 30) return false;
-    FILE *f = fopen(meminfo, "r");
-    long long kb = 0;
-    char line[256];
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lld kB", &kb) == 1) break;
-    if (f) fclose(f);
-    return kb < bytes / 1024;
+    return os_memory_available(meminfo) < bytes;
 }

@@ -7,6 +7,7 @@
  * in bytes or with K, M or G behind the number, stands for the first two: the
  * user may know what the system cannot tell. ulimit -d is left alone, because
  * mapped weights do not count there. */
+#include "os/os.h"
 #include "run/plan.h"
 
 #include <stdio.h>
@@ -146,9 +147,9 @@ tt_status plan_memory_check(tt_ctx *ctx)
 static plan_limit plan_machine(void)
 {
     plan_limit least = {INT64_MAX, ""};
-    const int64_t free_now = line_of("/proc/meminfo", "MemAvailable:");
+    const int64_t free_now = os_memory_available("/proc/meminfo");
     if (free_now > 0)
-        lower(&least, 1024 * (free_now + line_of("/proc/meminfo", "SwapFree:")),
+        lower(&least, free_now + 1024 * line_of("/proc/meminfo", "SwapFree:"),
               "the machine (MemAvailable)");
     ask_all_groups(&least);
     return least;

@@ -77,10 +77,15 @@ length($0) > 80 && room != "golden" && (FILENAME ~ /^(src|include)\// || c_file 
     gsub(/[\200-\277]/, "", wide)    # one column a character of UTF-8
     if (length(wide) > 80) complain(length(wide) " columns, not 80")
 }
+c_file && FILENAME ~ /(^|\/)src\// && room != "third_party" && room != "os" \
+    && /__APPLE__|_WIN32|__wasm/ {
+    complain("a question for the system, which is for src/os")
+}
 c_file && FILENAME ~ /(^|\/)src\// && /^#include "/ {
     there = $2
     gsub(/"/, "", there)
     sub(/\/.*/, "", there)
+    if (room == "os") next   # its files take the place of others
     if (there in level && level[there] > level[room])
         complain(room " includes " there ", a higher room")
     if (there in level && there != room && level[there] == level[room])

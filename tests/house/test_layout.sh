@@ -11,6 +11,7 @@
 #   operators  lead a line, and do not end the one before; these two not in
 #              validate, cli, ops and cuda, of src and tests
 #   zero       an object of zeros is {0}, not { 0 }
+#   systems    none is asked for outside src/os
 #   includes   no room includes a higher one, or one beside it (src/README.md)
 # layout.awk complains; files made here show that it finds each of these.
 this=house/layout
@@ -50,6 +51,7 @@ shown 'has no end' "/* probe.c: a sentence\n *${head#*sentence.\\n \*}"
 shown 'no licence' '/* probe.c: a sentence. */\n'
 shown ':4: a tab' "$head\tint i;\n"
 shown ':4: a blank' "${head}int i; \n"
+shown 'a question for the system' "${head}#ifdef _WIN32\n#endif\n"
 shown 'written {0}' "${head}int a[2] = { 0 };\n"
 shown ':4: 81 columns' "$head$wide\n"
 shown ':5: an operator at' "${head}int a = 1\n    + 2 *\n    3;\n"

@@ -35,6 +35,8 @@ $(B)/src/ops/exact/kernels_bf16_amx.o: \
     CFLAGS_ALL += $(if $(findstring AMX,$(AMX_DEFS)),$(AMX_FLAGS))
 endif
 
+$(B)/src/ops/exact/kernels_neon.o $(B)/src/os/wasm/wasm.o: CFLAGS_ALL += $(OS_NEON)
+
 # The headers of an MPI are not held to our warnings.
 $(B)/src/team/%.o $(B)/src/cli/main.o $(B)/tests/team/%.o: CFLAGS_ALL += $(if $(MPI),-DTT_MPI)
 $(B)/src/team/mpi.o: CFLAGS_ALL += $(patsubst -I%,-isystem %,$(MPI_FLAGS))

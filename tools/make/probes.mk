@@ -1,13 +1,25 @@
 # probes.mk: what this machine has, and the flags that follow from it.
 # SPDX-License-Identifier: Apache-2.0
 
+# ---- the system that the program is for ----------------------------------
+# One that is not POSIX has a directory src/os/NAME (src/os/README.md): headers
+# that come before those of the system, flags, and C files, each in the place of
+# the file of the same name elsewhere.
+TARGET := $(shell $(CC) -dumpmachine 2>/dev/null)
+SYSTEM := $(or $(if $(findstring wasm,$(TARGET)),wasm), \
+  $(if $(findstring apple,$(TARGET))$(findstring macos,$(TARGET)),macos),posix)
+OS_SRC := $(if $(filter-out posix,$(SYSTEM)),$(wildcard src/os/$(SYSTEM)/*.c))
+OS_FLAGS := -pthread
+OS_LIBS := -ldl
+include $(wildcard src/os/$(SYSTEM)/flags.mk)
+
 # ---- what this machine has: found by compile tests -----------------------
 HASH := \043
 NOTHING := int main(void){return 0;}\n
 KNOWN_CC := $(HASH)if !defined __GNUC__ || defined __TINYC__\n$(HASH)error\n$(HASH)endif\n$(NOTHING)
 # try: does a C program (one line of $(1)) compile and link with flags $(2)?
-try = $(shell $(if $(TMPDIR),TMPDIR=$(call quoted,$(TMPDIR));) printf '%b' '$(1)' | \
-  $(CC) -x c - -o /dev/null $(2) >/dev/null 2>&1 && echo yes)
+try = $(shell $(if $(TMPDIR),TMPDIR=$(call quoted,$(TMPDIR));) d=$$(mktemp -d) && \
+  printf '%b' '$(1)' | $(CC) -x c - -o "$$d/a" $(2) >/dev/null 2>&1 && echo yes; rm -rf "$$d")
 # flag: flags $(1), if they work without a warning
 flag = $(if $(call try,$(NOTHING),-Werror $(1)),$(1))
 
@@ -87,7 +99,7 @@ endif
 # A plug-in sees the tt_ functions of the program that loads it. Were all names
 # exported, its own functions of such names would give way to ours.
 EXPORT_LIST := -Wl,--dynamic-list=src/ops/plugin.list
-EXPORTS := $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),-rdynamic)
+EXPORTS := $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),$(call flag,-rdynamic))
 
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
@@ -97,7 +109,7 @@ EXPORTS := $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),-rdynamic)
 EXCESS := $(call flag,-fexcess-precision=fast)
 # Objects fit into the program, the static and the shared library: public names
 # are those of include/tether (api.h), calls between them bind at link time.
-PIC   := $(or $(call flag,-fPIC -fno-semantic-interposition),-fPIC)
+PIC   := $(or $(call flag,-fPIC -fno-semantic-interposition),$(call flag,-fPIC))
 BIND  := -Wl,-Bsymbolic-functions
 BIND  := $(if $(call try,$(NOTHING),$(BIND)),$(BIND))
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
@@ -114,12 +126,12 @@ HARDEN_LINK := $(call flag,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 endif
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g $(HARDEN) \
          -ffp-contract=off -fno-math-errno \
-         $(EXCESS) $(WARN) -fvisibility=hidden $(PIC) -Iinclude -Isrc -pthread \
+         $(EXCESS) $(WARN) -fvisibility=hidden $(PIC) $(OS_FLAGS) -Iinclude -Isrc \
          $(OMP_FLAGS) $(AMX_DEFS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)
-LDLIBS_ALL := $(HARDEN_LINK) -ldl -lm $(MPI_LIBS) $(LDLIBS)
+LDLIBS_ALL := $(HARDEN_LINK) $(OS_LIBS) -lm $(MPI_LIBS) $(LDLIBS)
 
 # Builds that differ in flags have folders of their own.
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))

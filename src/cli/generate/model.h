@@ -12,8 +12,4 @@
  * (build/<flavour>/tether or PREFIX/bin/tether). Written to buf. */
 tt_status model_find_builtin(tt_ctx *ctx, char *buf, size_t n);
 
-/* Where this program lies, links followed; false (and "") when the system
- * does not say. */
-bool model_program_path(char *buf, size_t n);
-
 #endif

@@ -19,6 +19,7 @@
 
 #include "cli/generate/generate.h"
 #include "cli/generate/model.h"
+#include "os/os.h"
 
 extern char **environ;
 
@@ -44,7 +45,7 @@ tt_status validate_find_f64(tt_ctx *ctx, char *out, size_t size,
         return tt_fail(ctx, TT_EINVAL, "--f64 %s: cannot be run: %s", given,
                        strerror(errno));
     }
-    if (!model_program_path(self, sizeof self)) return TT_OK;
+    if (!os_program_path(self, sizeof self)) return TT_OK;
     if (sizeof(tt_real) == 8) {
         snprintf(out, size, "%s", self);
         return TT_OK;

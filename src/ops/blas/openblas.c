@@ -19,17 +19,8 @@ static struct {
     const char *problem; /* NULL: usable */
 } loaded;
 
-/* Names as packages install them. A folder is only given where the system's
- * own search does not look (Homebrew). */
-static const char *const names[] = {
-#ifdef __APPLE__
-    "libopenblas.0.dylib", "libopenblas.dylib",
-    "/opt/homebrew/opt/openblas/lib/libopenblas.dylib",
-    "/usr/local/opt/openblas/lib/libopenblas.dylib",
-#else
-    "libopenblas.so.0", "libopenblas.so",
-#endif
-};
+/* Names as packages install them (src/os has those of other systems). */
+static const char *const names[] = {"libopenblas.so.0", "libopenblas.so"};
 
 /* No threads of its own: ours call it, one tile each (blas.c). It reads the
  * variable while it is being loaded; ours is gone again afterwards. */

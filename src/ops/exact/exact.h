@@ -198,8 +198,13 @@ typedef struct tt_kernels {
 extern const tt_kernels tt_kernels_generic;
 #if defined(__x86_64__)
 extern const tt_kernels tt_kernels_avx2, tt_kernels_avx512;
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(TT_OS_NEON)
 extern const tt_kernels tt_kernels_neon;
+#endif
+#ifdef TT_OS_NEON   /* src/os has its arm_neon.h: is that multiply-add fused? */
+bool os_fuses(void);
+#else
+#define os_fuses() true
 #endif
 
 /* The best table this CPU runs, at most of the level that TT_CPU names. */

@@ -9,7 +9,7 @@
  * NEON is part of every AArch64 CPU, so there is nothing to ask at run time. */
 #include "ops/exact/exact.h"
 
-#if defined(__aarch64__) && !defined(TT_REAL_DOUBLE)
+#if (defined(__aarch64__) || defined(TT_FUSED_NEON)) && !defined(TT_REAL_DOUBLE)
 
 #include <arm_neon.h>
 

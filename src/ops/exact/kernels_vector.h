@@ -49,7 +49,7 @@
 #define VS_AROUND(at, v) _mm256_stream_ps(at, (__m256)(v))
 #define VS_AROUND_END() _mm_sfence()
 
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(TT_FUSED_NEON)
 #include <arm_neon.h>
 #define VD 2
 #define VD_FMA(a, b, c) \

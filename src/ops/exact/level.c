@@ -55,8 +55,9 @@ static bool level_here(exact_level level)
     if (level == EXACT_AMX)
         return best == &tt_kernels_avx512 && bf16_amx_present();
 #endif
-#elif defined(__aarch64__)
-    if (level == EXACT_NEON) return true;
+#elif defined(__aarch64__) || defined(TT_OS_NEON)
+    if (level == EXACT_NEON)
+        return exact_kernels_up_to(EXACT_BEST) == &tt_kernels_neon;
 #endif
     return level == EXACT_GENERIC;
 }

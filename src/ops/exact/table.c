@@ -19,8 +19,8 @@ const tt_kernels *exact_kernels_up_to(exact_level level)
                   __builtin_cpu_supports("avx512bw");
     if (avx512 && level >= EXACT_AVX512) return &tt_kernels_avx512;
     if (avx2 && level >= EXACT_AVX2) return &tt_kernels_avx2;
-#elif defined(__aarch64__)
-    if (level >= EXACT_NEON) return &tt_kernels_neon;
+#elif defined(__aarch64__) || defined(TT_OS_NEON)
+    if (level >= EXACT_NEON && os_fuses()) return &tt_kernels_neon;
 #endif
     (void)level;
     return &tt_kernels_generic;

@@ -1,0 +1,6 @@
+/* socket.h: no sockets.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#pragma GCC system_header
+#include "os/wasm/system.h"
+#define send os_send

@@ -1,0 +1,7 @@
+/* statvfs.h: disks.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#pragma GCC system_header
+#include "os/wasm/system.h"
+#define statvfs os_statvfs
+#define fstatvfs os_fstatvfs

@@ -1,0 +1,6 @@
+/* utsname.h: the name of the system.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#pragma GCC system_header
+#include "os/wasm/system.h"
+#define uname os_uname

@@ -159,7 +159,7 @@ include tools/make/web.mk
 # ---- rules ---------------------------------------------------------------
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
-	$(call run,AR,$@)ar rcs $@ $^
+	$(call run,AR,$@)$(AR) rcs $@ $^
 
 # A plug-in of `tether validate` calls the tt_ functions of the program.
 $(B)/tether: LDLIBS_ALL += $(EXPORTS)

@@ -24,7 +24,7 @@ $(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
 $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c \
   $(filter-out %/main.c,$(CASE_SRC)))
 	@rm -f $@
-	$(call run,AR,$@)ar rcs $@ $^
+	$(call run,AR,$@)$(AR) rcs $@ $^
 
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) \

@@ -50,6 +50,7 @@ io/lora               files
 io/manifest           files
 io/memory             files
 io/safetensors        files
+io/scales             files
 io/sha256             files
 io/st_write           files
 io/torchfile          files

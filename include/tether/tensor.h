@@ -46,7 +46,7 @@ typedef enum tt_dtype {
     TT_I64, TT_I32, TT_I16, TT_I8, TT_U64, TT_U32, TT_U16, TT_U8, TT_BOOL,
     /* GGUF: values exist in blocks of 32 or 256 along the last dimension */
     TT_Q8_0, TT_Q4_0, TT_Q4_1, TT_Q5_0, TT_Q5_1,
-    TT_Q2_K, TT_Q3_K, TT_Q4_K, TT_Q5_K, TT_Q6_K,
+    TT_Q2_K, TT_Q3_K, TT_Q4_K, TT_Q5_K, TT_Q6_K, TT_IQ4_NL, TT_IQ4_XS,
     TT_DTYPE_COUNT
 } tt_dtype;
 
@@ -65,6 +65,10 @@ typedef struct tt_tensor {
                      8-bit weights that come with one number per tensor      */
     bool native;  /* in the host's byte order, as values computed here are;
                      else little-endian, as in files. The same on most hosts */
+    const float *row_scale; /* not NULL: value i is row_scale[i / row] times
+                     what is stored, and scale is 1. Of 8-bit weights that
+                     come with one number per row; in the host's memory      */
+    int64_t row;
 } tt_tensor;
 
 /* Bytes of one element of `t`, or of one block of a quantised type; 0 for
@@ -77,6 +81,9 @@ int64_t tt_dtype_block(tt_dtype t);
 
 /* True for the types of weights: floating point, 8-bit float, quantised. */
 bool tt_dtype_is_real(tt_dtype t);
+
+/* Are these values of weights: of such a type, or integers with a scale? */
+bool tt_tensor_is_real(const tt_tensor *t);
 
 /* "F32", "BF16", ... as safetensors spells them; "Q8_0", ... as GGUF does. */
 const char *tt_dtype_name(tt_dtype t);

@@ -25,6 +25,7 @@ static const struct {
     [TT_Q5_1] = {"Q5_1", 24, 32},     [TT_Q2_K] = {"Q2_K", 84, 256},
     [TT_Q3_K] = {"Q3_K", 110, 256},   [TT_Q4_K] = {"Q4_K", 144, 256},
     [TT_Q5_K] = {"Q5_K", 176, 256},   [TT_Q6_K] = {"Q6_K", 210, 256},
+    [TT_IQ4_NL] = {"IQ4_NL", 18, 32}, [TT_IQ4_XS] = {"IQ4_XS", 136, 256},
 };
 
 static bool known(tt_dtype t)

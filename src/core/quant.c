@@ -160,6 +160,30 @@ static void q6_k(float *y, const unsigned char *p)
             }
 }
 
+/* What four bits mean in both types below. */
+static const signed char iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                    1,    13,   25,  38,  53,  69,  89,  113};
+
+static void iq4_32(float *y, float d, const unsigned char *q)
+{
+    for (int l = 0; l < 16; l++) {
+        y[l] = d * (float)iq4[q[l] & 15];
+        y[l + 16] = d * (float)iq4[q[l] >> 4];
+    }
+}
+
+/* d, u16 high, sc[4], q[128]; 8 sub-blocks of 32, their factors of 6 bits */
+static void iq4_xs(float *y, const unsigned char *p)
+{
+    const float d = f16(p);
+    const int high = p[2] | p[3] << 8;
+    for (int j = 0; j < 8; j++) {
+        const int s = (p[4 + j / 2] >> (j % 2 * 4) & 15)
+                    | (high >> (2 * j) & 3) << 4;
+        iq4_32(y + 32 * j, d * (float)(s - 32), p + 8 + 16 * j);
+    }
+}
+
 void quant_widen(float *dst, const unsigned char *src, tt_dtype t,
                  int64_t nblocks)
 {
@@ -177,6 +201,8 @@ void quant_widen(float *dst, const unsigned char *src, tt_dtype t,
         case TT_Q4_K: q45_k(dst, src, NULL, src + 16); break;
         case TT_Q5_K: q45_k(dst, src, src + 16, src + 48); break;
         case TT_Q6_K: q6_k(dst, src); break;
+        case TT_IQ4_NL: iq4_32(dst, f16(src), src + 2); break;
+        case TT_IQ4_XS: iq4_xs(dst, src); break;
         default: break;
         }
 }

@@ -55,8 +55,15 @@ tt_tensor tt_tensor_like(const tt_tensor *t, const void *data, int rank,
 {
     tt_tensor r = tt_tensor_make(data, t->dtype, rank, dim);
     r.scale = t->scale;
+    r.row_scale = t->row_scale;
+    r.row = t->row;
     r.native = t->native;
     return r;
+}
+
+bool tt_tensor_is_real(const tt_tensor *t)
+{
+    return tt_dtype_is_real(t->dtype) || (t->dtype == TT_I8 && t->scale != 0);
 }
 
 tt_tensor tt_tensor_reshape(const tt_tensor *t, int rank, const int64_t *dim)

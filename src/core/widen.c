@@ -229,6 +229,15 @@ static const void *stored(unsigned char buf[8 * SOME], const tt_tensor *t,
     return buf;
 }
 
+/* How many of the n elements from `at` on have one scale, and which. */
+static int64_t of_one_scale(float *scale, const tt_tensor *t, int64_t at,
+                            int64_t n)
+{
+    *scale = t->row_scale ? t->row_scale[at / t->row] : t->scale;
+    const int64_t left = t->row_scale ? t->row - at % t->row : n;
+    return left < n ? left : n;
+}
+
 void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n)
 {
     unsigned char buf[8 * SOME];
@@ -237,8 +246,11 @@ void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n)
         const void *src = stored(buf, t, first + i, &k);
         tt_widen_f32(dst + i, src, t->dtype, k);
     }
-    if (t->scale != 0)
-        for (int64_t i = 0; i < n; i++) dst[i] *= t->scale;
+    for (int64_t i = 0, k; t->scale != 0 && i < n; i += k) {
+        float scale;
+        k = of_one_scale(&scale, t, first + i, n - i);
+        for (int64_t j = i; j < i + k; j++) dst[j] *= scale;
+    }
 }
 
 void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n)
@@ -249,6 +261,9 @@ void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n)
         const void *src = stored(buf, t, first + i, &k);
         tt_widen(dst + i, src, t->dtype, k);
     }
-    if (t->scale != 0)
-        for (int64_t i = 0; i < n; i++) dst[i] *= (tt_real)t->scale;
+    for (int64_t i = 0, k; t->scale != 0 && i < n; i += k) {
+        float scale;
+        k = of_one_scale(&scale, t, first + i, n - i);
+        for (int64_t j = i; j < i + k; j++) dst[j] *= (tt_real)scale;
+    }
 }

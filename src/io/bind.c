@@ -83,7 +83,7 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
              tt_shape_string(want, sizeof want, rank, dim));
         return NULL;
     }
-    if (!tt_dtype_is_real(x->t.dtype)) {
+    if (!tt_tensor_is_real(&x->t)) {
         b->misshapen++;
         note(b, "%s has type %s, expected a floating-point type", name,
              tt_dtype_name(x->t.dtype));

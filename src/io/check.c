@@ -232,7 +232,7 @@ static tt_status check_values(tt_weights *w, const weight *x)
 {
     char where[96];
     const tt_tensor *t = &x->t;
-    if (!tt_dtype_is_real(t->dtype) || tt_tensor_count(t) < 2
+    if (!tt_tensor_is_real(t) || tt_tensor_count(t) < 2
         || ends(x->name, ".bias")) return TT_OK;
     if (!tt_tensor_packed(t)) return TT_OK; /* to pack it may take memory */
     const int64_t n = tt_tensor_count(t), row = row_of(t);

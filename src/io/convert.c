@@ -60,7 +60,7 @@ static bool is_merged(const job *j, int64_t i)
 static tt_dtype target_type(const job *j, int64_t i)
 {
     const tt_tensor *t = tensor_at(j, i);
-    if (!tt_dtype_is_real(t->dtype)) return t->dtype;
+    if (!tt_tensor_is_real(t)) return t->dtype;
     if (j->opt->dtype != TT_NONE) return j->opt->dtype;
     return tt_dtype_block(t->dtype) > 1 || t->scale != 0 || is_merged(j, i)
              ? TT_F32 : t->dtype;

@@ -12,6 +12,7 @@
  * Next    weights.c reshapes; core/quant.c widens the blocks */
 #include "io/gguf.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,15 @@ static const tt_dtype types[] = {
     [0] = TT_F32,   [1] = TT_F16,   [2] = TT_Q4_0,  [3] = TT_Q4_1,
     [6] = TT_Q5_0,  [7] = TT_Q5_1,  [8] = TT_Q8_0,  [10] = TT_Q2_K,
     [11] = TT_Q3_K, [12] = TT_Q4_K, [13] = TT_Q5_K, [14] = TT_Q6_K,
+    [20] = TT_IQ4_NL,               [23] = TT_IQ4_XS,
     [24] = TT_I8,   [25] = TT_I16,  [26] = TT_I32,  [27] = TT_I64,
     [28] = TT_F64,  [30] = TT_BF16};
+
+/* Names of those that are not read. */
+static const char *const unread[] = {
+    [9] = "Q8_1",    [15] = "Q8_K",    [16] = "IQ2_XXS", [17] = "IQ2_XS",
+    [18] = "IQ3_XXS", [19] = "IQ1_S",  [21] = "IQ3_S",   [22] = "IQ2_S",
+    [29] = "IQ1_M",  [34] = "TQ1_0",   [35] = "TQ2_0",   [39] = "MXFP4"};
 
 typedef struct text {
     const char *s;     /* in the mapping, not terminated                     */
@@ -222,6 +230,17 @@ static bool all_different(reader *r, const char *why)
 
 /* ---- tensors ------------------------------------------------------------- */
 
+static bool refuse_type(reader *r, const text *name, uint32_t type)
+{
+    char why[160];
+    const char *is = type < sizeof unread / sizeof *unread ? unread[type]
+                                                           : NULL;
+    snprintf(why, sizeof why, "its values have type %u%s%s%s, which is not "
+             "read; take a file in Q8_0, Q4_K, IQ4_XS or another type that is",
+             (unsigned)type, is ? " (" : "", is ? is : "", is ? ")" : "");
+    return refuse_tensor(r, name, why);
+}
+
 /* n_dims, sizes (fastest first), type. */
 static bool read_shape(reader *r, const text *name, tt_tensor *t)
 {
@@ -240,8 +259,7 @@ static bool read_shape(reader *r, const text *name, tt_tensor *t)
     if (!take_u32(r, &type)) return false;
     tt_dtype dtype = type < sizeof types / sizeof *types ? types[type]
                                                          : TT_NONE;
-    if (dtype == TT_NONE)
-        return refuse_tensor(r, name, "unknown or unsupported type of values");
+    if (dtype == TT_NONE) return refuse_type(r, name, type);
     if (!tt_checked_size(&count, dim, (int)rank, tt_dtype_size(dtype)))
         return refuse_tensor(r, name, "its byte count overflows");
     if (dim[rank - 1] % tt_dtype_block(dtype) != 0)

@@ -7,6 +7,7 @@
  * Layout  u64 N | N bytes of JSON | data to the end of the file.
  * Holds   after success the tensors tile the data buffer exactly: no hole, no
  *         overlap, nothing behind the last one. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +75,7 @@ static bool read_counts(reader *r, int64_t *out, int max, int *n,
 
 static bool read_dtype(reader *r, tt_dtype *t, const char *name)
 {
-    char text[16];
+    char text[16] = "?", why[128], show[IO_SHOW];
     const io_lex *l = &r->lex;
     if (l->len < sizeof text) { /* decoding never makes it longer */
         size_t n = io_lex_decode(text, l->str, l->len);
@@ -82,7 +83,10 @@ static bool read_dtype(reader *r, tt_dtype *t, const char *name)
         *t = memchr(text, '\0', n) ? TT_NONE : tt_dtype_from_name(text);
         if (*t != TT_NONE) return true;
     }
-    return refuse(r, name, "unknown or unsupported dtype");
+    snprintf(why, sizeof why, "unknown or unsupported dtype %s; take a file in "
+             "bf16, or in fp8 with scales",
+             io_show(show, text, strlen(text)));
+    return refuse(r, name, why);
 }
 
 static bool key_is(const io_lex *l, const char *word)

@@ -1,32 +1,31 @@
 /* scales.c: the scale tensors of 8-bit checkpoints.
  *
- * Source  ComfyUI "scaled FP8" files: weight = stored * scale
+ * Source  ComfyUI "scaled FP8" files and its QUANTIZATION.md, LightX2V's and
+ *         compressed-tensors' scales per row: weight = stored * scale
  * SPDX-License-Identifier: Apache-2.0
  *
  * Holds   after success no scale is left unused: each became the scale of its
- *         weight, and in a file with scales every 8-bit tensor has one. A
- *         scale without weight stays in the list, where binding reports it. */
+ *         weight, and in a file with scales every 8-bit float has one. A
+ *         scale without weight stays in the list, where binding reports it.
+ *         Of ComfyUI's notes about layers, none says more than that. */
 #include <string.h>
 
 #include "io/bytes.h"
+#include "io/file.h"
+#include "io/json.h"
 #include "io/weights.h"
+
+static size_t length_before(const char *name, const char *tail)
+{
+    size_t n = strlen(name), m = strlen(tail);
+    return n > m && !strcmp(name + n - m, tail) ? n - m : 0;
+}
 
 /* Length of X in "X.scale_weight" or "X.weight_scale"; 0: another name. */
 static size_t scaled_prefix(const char *name)
 {
-    static const char *const tails[] = {".scale_weight", ".weight_scale"};
-    size_t n = strlen(name);
-    for (int k = 0; k < 2; k++) {
-        size_t m = strlen(tails[k]);
-        if (n > m && !strcmp(name + n - m, tails[k])) return n - m;
-    }
-    return 0;
-}
-
-static bool ends(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && !strcmp(s + n - m, tail);
+    size_t n = length_before(name, ".scale_weight");
+    return n ? n : length_before(name, ".weight_scale");
 }
 
 static tt_status refuse(tt_weights *w, const weight *x, const char *why)
@@ -36,40 +35,131 @@ static tt_status refuse(tt_weights *w, const weight *x, const char *why)
                    io_show(show, x->stored, strlen(x->stored)), why);
 }
 
-/* The one number of a scale tensor. */
-static tt_status read_scale(tt_weights *w, float *out, const weight *x)
+/* ---- scales -------------------------------------------------------------- */
+
+static tt_status refuse_scale(tt_weights *w, const weight *x,
+                              const weight *target)
 {
-    if (tt_tensor_count(&x->t) != 1 || !tt_dtype_is_real(x->t.dtype)
-        || tt_dtype_block(x->t.dtype) != 1)
-        return refuse(w, x, "expected one floating-point number that scales "
-                            "the whole weight (scales per row are not "
-                            "supported)");
-    tt_widen_f32(out, x->t.data, x->t.dtype, 1);
-    if (!(*out > 0) || *out - *out != 0)
-        return refuse(w, x, "a scale that is not a positive number");
+    char show[IO_SHOW], has[100];
+    return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s' is %s, expected one "
+                   "floating-point number, or one per row of its weight, "
+                   "[%lld, 1] (scales per block are not supported)", w->path,
+                   io_show(show, x->stored, strlen(x->stored)),
+                   tt_shape_string(has, sizeof has, x->t.rank, x->t.dim),
+                   (long long)(target->t.rank == 2 ? target->t.dim[0] : 1));
+}
+
+/* The n numbers of a scale tensor; NULL: refused. */
+static float *read_scales(tt_weights *w, const weight *x, int64_t n)
+{
+    tt_ctx *ctx = w->ctx;
+    float *v = tt_alloc(ctx, &w->arena, n, sizeof *v, "scales");
+    void *packed = tt_alloc(ctx, &ctx->scratch, n, tt_dtype_size(x->t.dtype),
+                            "scales");
+    if (!v || !packed) return NULL;
+    io_gather(packed, &x->t);
+    tt_widen_f32(v, packed, x->t.dtype, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!(v[i] > 0) || v[i] - v[i] != 0) {
+            refuse(w, x, "a scale that is not a positive number");
+            return NULL;
+        }
+    return v;
+}
+
+static tt_status scale(tt_weights *w, const weight *x, weight *target)
+{
+    const tt_tensor *s = &x->t;
+    tt_tensor *t = &target->t;
+    const int64_t n = tt_tensor_count(s);
+    const bool rows = n > 1 && t->rank == 2 && n == t->dim[0]
+                   && s->dim[0] == n && tt_dtype_block(t->dtype) == 1;
+    if ((n != 1 && !rows) || !tt_dtype_is_real(s->dtype)
+        || tt_dtype_block(s->dtype) != 1) return refuse_scale(w, x, target);
+    if (t->scale != 0) return refuse(w, x, "a second scale of one weight");
+    const float *v = read_scales(w, x, n);
+    if (!v) return w->ctx->status;
+    t->scale = rows ? 1 : v[0];
+    t->row_scale = rows ? v : NULL;
+    t->row = t->rank == 2 ? t->dim[1] : 0;
     return TT_OK;
 }
 
 /* Apply one scale; *used tells whether its weight is there. */
-static tt_status apply(tt_weights *w, weight *x, size_t n, bool *used)
+static tt_status apply(tt_weights *w, const weight *x, size_t n, bool *used)
 {
-    float scale;
-    tt_arena_mark m = tt_arena_here(&w->ctx->scratch);
+    const tt_arena_mark m = tt_arena_here(&w->ctx->scratch);
     char *name = tt_alloc(w->ctx, &w->ctx->scratch, (int64_t)n + 8, 1,
                           "a name");
     if (!name) return w->ctx->status;
     memcpy(name, x->name, n);
     strcpy(name + n, ".weight");
     weight *target = weights_item(w, name);
-    tt_arena_reset(&w->ctx->scratch, m);
     *used = target != NULL;
-    if (!target) return TT_OK;
-    TT_TRY(read_scale(w, &scale, x));
-    if (target->t.scale != 0) return refuse(w, x, "a second scale of one "
-                                                  "weight");
-    target->t.scale = scale;
-    return TT_OK;
+    if (target) scale(w, x, target);
+    tt_arena_reset(&w->ctx->scratch, m);
+    return w->ctx->status;
 }
+
+/* ---- ComfyUI's notes ----------------------------------------------------- */
+
+/* {"format": "float8_e4m3fn", ...}, said of `layer`. */
+static tt_status check_layer_format(tt_weights *w, const char *layer,
+                                    const tt_json *note)
+{
+    static const char *const read[] = {"float8_e4m3fn", "float8_e5m2",
+                                       "int8_tensorwise"};
+    const char *format = tt_json_str(note, "format", "a format without a name");
+    const bool rotated = tt_json_bool(note, "convrot", false);
+    char show[IO_SHOW], what[IO_SHOW];
+    for (size_t i = 0; i < sizeof read / sizeof *read && !rotated; i++)
+        if (!strcmp(format, read[i])) return TT_OK;
+    return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s is quantised as %s%s, "
+                   "which is not read; take the model's file in bf16, in fp8 "
+                   "with scales or in GGUF", w->path,
+                   io_show(show, layer, strlen(layer)),
+                   io_show(what, format, strlen(format)),
+                   rotated ? " with rotated weights (convrot)" : "");
+}
+
+/* The text of a tensor "X.comfy_quant". */
+static tt_status check_note(tt_weights *w, const weight *x)
+{
+    tt_ctx *ctx = w->ctx;
+    const tt_json *note;
+    const tt_tensor *t = &x->t;
+    const int64_t n = tt_tensor_count(t);
+    if (t->dtype != TT_U8 || n < 1 || n > 4096 || !tt_tensor_packed(t))
+        return refuse(w, x, "expected a JSON text in a U8 tensor");
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (!tt_json_parse(ctx, &ctx->scratch, &note, t->data, (size_t)n, w->path))
+        check_layer_format(w, x->stored, note);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+/* {"layers": {"X": {"format": ...}}} in the metadata of a safetensors file. */
+static tt_status check_notes(tt_weights *w, const tt_file *f, bool *scaled)
+{
+    tt_ctx *ctx = w->ctx;
+    const tt_json *root;
+    for (int64_t i = 0; i < f->nshards; i++)
+        TT_TRY(check_notes(w, f->shard[i], scaled));
+    const char *text = tt_file_meta(f, "_quantization_metadata");
+    if (!text) return TT_OK;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (!tt_json_parse(ctx, &ctx->scratch, &root, text, strlen(text),
+                       f->path)) {
+        const tt_json *v = tt_json_first(tt_json_get(root, "layers"));
+        *scaled |= v != NULL;
+        for (; v && !ctx->status; v = tt_json_next(v))
+            check_layer_format(w, v->key, v);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+/* ---- all of them --------------------------------------------------------- */
 
 static bool is_fp8(tt_dtype t)
 {
@@ -80,12 +170,15 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
 {
     int64_t kept = 0;
     bool scaled = marker;
+    TT_TRY(check_notes(w, w->file, &scaled));
     for (int64_t i = 0; i < w->count; i++) {
         weight *x = &w->item[i];
-        size_t n = scaled_prefix(x->name);
-        bool used = ends(x->name, ".scale_input")
-                    || ends(x->name, ".input_scale");
-        scaled |= n > 0;
+        const size_t n = scaled_prefix(x->name);
+        const bool note = length_before(x->name, ".comfy_quant");
+        bool used = note || length_before(x->name, ".scale_input")
+                    || length_before(x->name, ".input_scale");
+        scaled |= n > 0 || note;
+        if (note) TT_TRY(check_note(w, x));
         if (n > 0) TT_TRY(apply(w, x, n, &used));
         x->used_up = used;
     }

@@ -41,7 +41,7 @@ static int64_t piece_at(const tt_tensor *t, int64_t size, int64_t k)
 static const tt_tensor *weight_at(const tt_weights *w, int64_t i)
 {
     const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
-    return t && tt_dtype_is_real(t->dtype) ? t : NULL;
+    return t && tt_tensor_is_real(t) ? t : NULL;
 }
 
 static void expect_weights(const tt_weights *w)

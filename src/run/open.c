@@ -71,7 +71,7 @@ static uint64_t digest_all(const tt_ctx *ctx, const tt_weights *w)
     if (tt_team_size(ctx) == 1) return 0;
     for (int64_t i = 0; i < tt_weights_count(w); i++) {
         const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
-        if (t && tt_dtype_is_real(t->dtype)) sum = digest_tensor(sum, t);
+        if (t && tt_tensor_is_real(t)) sum = digest_tensor(sum, t);
     }
     return sum;
 }

@@ -231,13 +231,19 @@ typedef struct linear_shape {
     int64_t n, o, k;
     tt_dtype type;
     float scale;
+    bool rows;
 } linear_shape;
 
 static void call_linear(void *const *p, const void *shape)
 {
     const linear_shape *s = shape;
     tt_tensor w = tt_tensor_make(p[2], s->type, 2, (int64_t[]){s->o, s->k});
+    float each[64];
     w.scale = s->scale;
+    w.row = s->k;
+    for (int64_t i = 0; s->rows && i < s->o; i++)
+        each[i] = 0.0123f * (float)(i + 1);
+    if (s->rows) w.row_scale = each;
     tt_linear(ctx, p[0], p[1], s->n, &w, p[3]);
 }
 
@@ -287,19 +293,21 @@ static void test_stored(void)
     static const tt_dtype types[] = {
         TT_F32, TT_BF16, TT_F16, TT_F64, TT_F8_E4M3, TT_F8_E5M2, TT_Q8_0,
         TT_Q4_0, TT_Q4_1, TT_Q5_0, TT_Q5_1, TT_Q2_K, TT_Q3_K, TT_Q4_K, TT_Q5_K,
-        TT_Q6_K,
+        TT_Q6_K, TT_IQ4_NL, TT_IQ4_XS, TT_I8,
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        for (int way = 0; way < 3; way++) {   /* 1: scaled, 2: another width */
-            const bool scaled = way == 1;
-            const linear_shape s = {5, 37, way == 2 ? 301 : 256, types[i],
-                                    scaled ? 0.0123f : 0};
-            if (way == 2 && tt_dtype_block(types[i]) > 1) continue;
+        for (int way = 0; way < 4; way++) { /* 1: scaled, 2: another width,
+                                               3: scaled by row              */
+            const bool scaled = way % 2;
+            const linear_shape s = {5, 37, way > 1 ? 301 : 256, types[i],
+                                    scaled ? 0.0123f : 0, way == 3};
+            if (way > 1 && tt_dtype_block(types[i]) > 1) continue;
             operand o[OPERANDS] = {output(s.n * s.o),
                                    floats(s.n * s.k, NORMAL), stored(&s)};
             check(call_linear, &s, o, "linear stored as %s%s",
                   tt_dtype_name(s.type),
-                  scaled ? ", scaled" : way ? ", odd" : "");
+                  way == 3 ? ", scaled by row" : scaled ? ", scaled"
+                  : way ? ", odd" : "");
         }
 }
 

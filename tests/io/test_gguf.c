@@ -1,6 +1,5 @@
-/* test_gguf.c: GGUF files as models, quantised matrices in the operators, and
- * the scales of 8-bit weights. Self-made files against the same values in
- * safetensors; bits must be equal.
+/* test_gguf.c: GGUF files as models, and quantised matrices in the operators.
+ * Self-made files against the same values in safetensors; bits must be equal.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -209,7 +208,7 @@ static void random_blocks(unsigned char *p, tt_dtype t, int64_t n)
         {TT_Q8_0, {0, 0}}, {TT_Q4_0, {0, 0}}, {TT_Q4_1, {0, 2}},
         {TT_Q5_0, {0, 0}}, {TT_Q5_1, {0, 2}}, {TT_Q2_K, {80, 82}},
         {TT_Q3_K, {108, 108}}, {TT_Q4_K, {0, 2}}, {TT_Q5_K, {0, 2}},
-        {TT_Q6_K, {208, 208}}};
+        {TT_Q6_K, {208, 208}}, {TT_IQ4_NL, {0, 0}}, {TT_IQ4_XS, {0, 0}}};
     size_t size = tt_dtype_size(t);
     for (int64_t b = 0; b < n; b++, p += size) {
         for (size_t i = 0; i < size; i++) p[i] = (unsigned char)dice();
@@ -223,7 +222,7 @@ static void random_blocks(unsigned char *p, tt_dtype t, int64_t n)
 
 /* Every backend: a quantised or scaled matrix gives the bits of the same
  * matrix widened beforehand. */
-static void linear(tt_dtype type, int64_t k, float scale)
+static void linear(tt_dtype type, int64_t k, float scale, bool rows)
 {
     enum { O = 21, N = 5, K = 1280 };
     static unsigned char raw[O * K * 4];
@@ -236,7 +235,11 @@ static void linear(tt_dtype type, int64_t k, float scale)
     for (int64_t i = 0; i < N * k; i++)
         x[i] = (tt_real)((int)(dice() % 200) - 100) / 64;
     tt_tensor w = tt_tensor_make(raw, type, 2, (int64_t[]){O, k});
+    float each[O];
+    for (int i = 0; i < O; i++) each[i] = 0.01f * (float)(1 + dice() % 100);
     w.scale = scale;
+    w.row_scale = rows ? each : NULL;
+    w.row = k;
     tt_tensor v = tt_tensor_make(wide, TT_F32, 2, w.dim);
     tt_widen_at_f32(wide, &w, 0, O * k);
     const tt_ops *kept = ctx->ops;
@@ -256,70 +259,6 @@ static void linear(tt_dtype type, int64_t k, float scale)
     ctx->ops = kept;
 }
 
-/* ---- 8-bit weights with scales ------------------------------------------- */
-
-typedef struct scaled {
-    const char *what;
-    bool marker;
-    const char *scale_name;  /* NULL: none */
-    int64_t nscale;
-    float scale;
-    const char *word;        /* of the refusal; NULL: accepted */
-} scaled;
-
-static void one_scaled(const scaled *c)
-{
-    static const unsigned char codes[6] = {0x38, 0xb8, 0x40, 0x01, 0x7e, 0};
-    const float scale[2] = {c->scale, c->scale};
-    tt_st_writer *o;
-    tt_weights *w = NULL;
-    expect_ok(tt_st_create(ctx, &o, path), path);
-    tt_st_add(o, "shared.weight", TT_F32, 1, (int64_t[]){1}, scale);
-    tt_st_add(o, "encoder.block.0.layer.0.SelfAttention.q.weight", TT_F8_E4M3,
-              2, (int64_t[]){2, 3}, codes);
-    tt_st_add(o, "encoder.block.0.layer.0.SelfAttention.scale_input", TT_F32,
-              0, NULL, scale);
-    if (c->marker)
-        tt_st_add(o, "scaled_fp8", TT_F8_E4M3, 1, (int64_t[]){0}, NULL);
-    if (c->scale_name)
-        tt_st_add(o, c->scale_name, TT_F32, c->nscale == 1 ? 0 : 1,
-                  (int64_t[]){c->nscale}, scale);
-    expect_ok(tt_st_finish(o), path);
-    tt_status s = tt_weights_open(ctx, &w, path, TT_MODEL_T5, NULL);
-    if (c->word) {
-        expect(s && strstr(tt_message(ctx), c->word), "%s: %s", c->what,
-               s ? tt_message(ctx) : "accepted");
-        tt_clear(ctx);
-    } else if (expect_ok(s, c->what)) {
-        const tt_tensor *t = tt_weights_find(w, "blocks.0.attn.q.weight");
-        tt_real *x = t ? tt_read_real(ctx, &arena, t) : NULL;
-        float by = c->scale_name ? c->scale : 1;
-        expect(x && x[0] == by && x[1] == -by && x[2] == 2 * by
-                   && x[4] == 448 * (tt_real)by, "%s: values", c->what);
-        expect(tt_weights_count(w) == 2, "%s: %lld tensors", c->what,
-               (long long)tt_weights_count(w));
-    }
-    tt_weights_close(w);
-}
-
-static void scales(void)
-{
-#define Q "encoder.block.0.layer.0.SelfAttention.q."
-    static const scaled all[] = {
-        {"marker and scale", true, Q "scale_weight", 1, 0.125f, NULL},
-        {"other spelling", true, Q "weight_scale", 1, 3.0f, NULL},
-        {"scale alone", false, Q "scale_weight", 1, 0.5f, NULL},
-        {"plain FP8", false, NULL, 0, 1, NULL},
-        {"no scale", true, NULL, 0, 1, "without its scale"},
-        {"another's scale", false,
-         "encoder.block.0.layer.0.SelfAttention.k.scale_weight", 1, 1,
-         "without its scale"},
-        {"per row", true, Q "scale_weight", 2, 1, "per row"},
-        {"zero", true, Q "scale_weight", 1, 0, "positive"},
-        {"negative", true, Q "scale_weight", 1, -1, "positive"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) one_scaled(&all[i]);
-}
-
 int main(void)
 {
     ctx = test_begin("io/gguf");
@@ -331,13 +270,15 @@ int main(void)
     flattened("quantised", true, 2, (int64_t[]){8, 32}, 8, true);
     flattened("quantised whole", false, 1, (int64_t[]){256}, 8, true);
     for (tt_dtype t = TT_Q8_0; t < TT_DTYPE_COUNT; t++) {
-        linear(t, tt_dtype_block(t), 0);
-        linear(t, 768, 0);
-        linear(t, 1280, 0);
+        linear(t, tt_dtype_block(t), 0, false);
+        linear(t, 768, 0, false);
+        linear(t, 1280, 0, false);
     }
-    linear(TT_F8_E4M3, 700, 0.37f);
-    linear(TT_F8_E5M2, 513, 1.25f);
-    scales();
+    linear(TT_F8_E4M3, 700, 0.37f, false);
+    linear(TT_F8_E5M2, 513, 1.25f, false);
+    linear(TT_I8, 640, 0.02f, false);
+    linear(TT_F8_E4M3, 700, 1, true);
+    linear(TT_I8, 1280, 1, true);
     unlink(path);
     tt_arena_free(&arena);
     return test_end();

@@ -66,7 +66,8 @@ MAX_RANK = 8
 class Tensor(C.Structure):
     _fields_ = [("data", PTR), ("dtype", INT), ("rank", INT),
                 ("dim", I64 * MAX_RANK), ("stride", I64 * MAX_RANK),
-                ("scale", C.c_float), ("native", C.c_bool)]
+                ("scale", C.c_float), ("native", C.c_bool),
+                ("row_scale", PTR), ("row", I64)]
 
 
 class Abi(C.Structure):

@@ -252,11 +252,14 @@ typedef struct cuda_rope_args {
     int64_t row0, col0;      /* first pair that turns by row, by column       */
 } cuda_rope_args;
 
-/* to [n] = stored values, widened, times scale if there is one. */
+/* to [n] = stored values, widened, times scale if there is one; with rows, each
+ * `row` of them times one of those. */
 typedef struct cuda_widen_args {
     float *to;
     const void *from;
     int64_t n;
+    const float *rows;
+    int64_t row;
     float scale, unused;     /* unused is 0                                   */
 } cuda_widen_args;
 
@@ -294,6 +297,7 @@ typedef struct cuda_words_args {
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
     X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \
     X(widen_q4_1) X(widen_q5_0) X(widen_q5_1) X(widen_q2_k) X(widen_q3_k)      \
-    X(widen_q4_k) X(widen_q5_k) X(widen_q6_k)
+    X(widen_q4_k) X(widen_q5_k) X(widen_q6_k) X(widen_i8)                      \
+    X(widen_iq4_nl) X(widen_iq4_xs)
 
 #endif

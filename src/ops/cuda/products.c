@@ -31,6 +31,8 @@ static cuda_kernel widens(tt_dtype type)
         [TT_Q5_1] = CUDA_widen_q5_1, [TT_Q2_K] = CUDA_widen_q2_k,
         [TT_Q3_K] = CUDA_widen_q3_k, [TT_Q4_K] = CUDA_widen_q4_k,
         [TT_Q5_K] = CUDA_widen_q5_k, [TT_Q6_K] = CUDA_widen_q6_k,
+        [TT_I8] = CUDA_widen_i8,     [TT_IQ4_NL] = CUDA_widen_iq4_nl,
+        [TT_IQ4_XS] = CUDA_widen_iq4_xs,
     };
     return kernel[type];
 }
@@ -74,7 +76,9 @@ static const float *weights(call *c, const tt_tensor *w)
         return widen_on_host(c, w);
     if (plain(w))
         return (const float *)(const void *)stored;
-    cuda_widen_args a = {room(c, 4 * n), stored, n, w->scale, 0};
+    cuda_widen_args a = {room(c, 4 * n), stored, n, w->row_scale, w->row,
+                         w->scale, 0};
+    if (a.rows) PLACE(c, READ(a.rows, n / a.row));
     launch(c, k, each(n), &a);
     return a.to;
 }

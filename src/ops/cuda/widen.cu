@@ -14,7 +14,8 @@ template <class FORMAT> DEVICE void widen(const cuda_widen_args &a)
         const int64_t block = i / FORMAT::values;
         const float v = FORMAT::value(from + block * FORMAT::bytes,
                                       (int)(i - block * FORMAT::values));
-        a.to[i] = a.scale != 0.0f ? mul_rn(v, a.scale) : v;
+        const float scale = a.rows ? a.rows[i / a.row] : a.scale;
+        a.to[i] = scale != 0.0f ? mul_rn(v, scale) : v;
     }
 }
 
@@ -91,6 +92,14 @@ struct format_f8_e4m3 {              /* no infinity; all bits set are NaN     */
     DEVICE static float value(const uint8_t *p, int)
     {
         return (*p & 127) == 127 ? float_of(0x7fc00000u) : widened(*p, 4, 3);
+    }
+};
+
+struct format_i8 {
+    static const int values = 1, bytes = 1;
+    DEVICE static float value(const uint8_t *p, int)
+    {
+        return integer((int8_t)*p);
     }
 };
 
@@ -220,6 +229,33 @@ struct format_q6_k {
     }
 };
 
+/* Four bits are the number of a value. */
+DEVICE float iq4(int v)
+{
+    static const int8_t value[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                     1,    13,   25,  38,  53,  69,  89,  113};
+    return integer(value[v]);
+}
+
+struct format_iq4_nl {
+    static const int values = 32, bytes = 18;
+    DEVICE static float value(const uint8_t *p, int l)
+    {
+        return mul_rn(f16_at(p), iq4(half_byte(p + 2, l)));
+    }
+};
+
+struct format_iq4_xs {
+    static const int values = 256, bytes = 136;
+    DEVICE static float value(const uint8_t *p, int l)
+    {
+        const int j = l / 32, low = p[4 + j / 2] >> (j % 2 * 4) & 15;
+        const int high = (p[2] | p[3] << 8) >> (2 * j) & 3;
+        const float s = mul_rn(f16_at(p), integer((low | high << 4) - 32));
+        return mul_rn(s, iq4(half_byte(p + 8 + 16 * j, l % 32)));
+    }
+};
+
 /* ---- kernels ------------------------------------------------------------- */
 
 #define WIDEN(format)                                                          \
@@ -243,3 +279,6 @@ WIDEN(q3_k)
 WIDEN(q4_k)
 WIDEN(q5_k)
 WIDEN(q6_k)
+WIDEN(i8)
+WIDEN(iq4_nl)
+WIDEN(iq4_xs)

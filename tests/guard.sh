@@ -78,6 +78,7 @@ run/plan              values in memory of a device are not planned for
 run/rules             settings, none of which gets as far as a run
 run/settings          names and their values
 text/clean            text
+text/inside           tokens
 text/tokenizer        text
 validate/backend      gives operators values of the host
 validate/case_hints   gives operators values of the host

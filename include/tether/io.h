@@ -137,6 +137,9 @@ bool tt_weights_large(const tt_weights *w);
  * system at every call; where it does not say, large is too large. */
 bool tt_weights_crowded(const tt_weights *w);
 
+/* The hub's cache has models as models--OWNER--NAME, where refs/main says which
+ * folder in `snapshots` is meant: that one, in buf; of another folder dir. */
+const char *tt_folder_snapshot(char buf[4096], const char *dir);
 /* The checkpoint files directly in folder `dir`, sorted by name: *.safetensors
  * (not single shards), *.safetensors.index.json, *.pt, *.pth, *.bin, *.gguf.
  * Paths in `a`. */

@@ -342,6 +342,8 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
     if (!there && errno == ENOENT && may_be_folder(path))
         return tt_fail(ctx, TT_EIO, "%s: there is no such file or folder; "
                        "check the path", path);
+    char snapshot[4096];
+    if (folder) path = (char *)(uintptr_t)tt_folder_snapshot(snapshot, path);
     if (folder) TT_TRY(list_folder(ctx, list, MOST, &n, path));
     else if (!s->json && inspect_tokenizer(ctx, path, false, s->verify, NULL))
         return ctx->status;

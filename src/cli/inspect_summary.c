@@ -91,8 +91,9 @@ bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list, bool verify,
     tt_tokenizer *tok = NULL;
     tt_verify_report r;
     const size_t n = strlen(path);
-    if (n < 6 || strcmp(path + n - 6, ".model") || stat(path, &st)
-        || !S_ISREG(st.st_mode)) return false;
+    const bool named = n >= 6 && !strcmp(path + n - 6, ".model");
+    if ((!named && !in_list) || stat(path, &st) || !S_ISREG(st.st_mode))
+        return false;
     if (verify && tt_digest_verify(ctx, &r, path)) return true;
     if (tt_tokenizer_open(ctx, &tok, path)) {
         if (in_list) return false;

@@ -179,7 +179,8 @@ static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
 
 tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path)
 {
-    return open_with(ctx, out, path, NULL, read_any);
+    const bool parts = !ctx->status && file_has_all_parts(ctx, path);
+    return open_with(ctx, out, path, NULL, parts ? parts_read : read_any);
 }
 
 tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
@@ -189,9 +190,20 @@ tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
     return open_with(ctx, out, path, &m, read_any);
 }
 
+static tt_status read_shard(tt_ctx *ctx, tt_file *f)
+{
+    return starts(&f->map, "PK\3\4", 4) ? torch_read(ctx, f)
+                                        : safetensors_read(ctx, f);
+}
+
 tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path)
 {
-    return open_with(ctx, out, path, NULL, safetensors_read);
+    return open_with(ctx, out, path, NULL, read_shard);
+}
+
+tt_status file_open_parts(tt_ctx *ctx, tt_file **out, const char *path)
+{
+    return open_with(ctx, out, path, NULL, parts_read);
 }
 
 void tt_file_close(tt_file *f)

@@ -36,6 +36,7 @@ struct tt_file {
     tt_file **shard;      /* of a sharded index                              */
     int64_t nshards;
     gguf_shape *orig;     /* of a GGUF file: shapes to be restored           */
+    struct gguf_value *tokenizer; /* and its tokenizer                       */
 };
 
 /* A file from n bytes in memory, which stay the caller's; `path` names it in
@@ -48,10 +49,17 @@ tt_status safetensors_read(tt_ctx *ctx, tt_file *f);
 tt_status torch_read(tt_ctx *ctx, tt_file *f);
 /* f->map holds the JSON text of an index; opens the shards beside it. */
 tt_status index_read(tt_ctx *ctx, tt_file *f);
+/* f->path is one of a set without index; opens all of it. */
+tt_status parts_read(tt_ctx *ctx, tt_file *f);
 
-/* A file that must be safetensors: an index never leads to another index. */
+/* A file that must be safetensors or a torch zip: an index never leads to
+ * another index. */
 tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path);
-
+/* Is it called X-00001-of-00003.safetensors or so, of more than one? */
+bool file_is_part(const char *path);
+bool file_has_all_parts(tt_ctx *ctx, const char *path);
+/* All of those, as if there were an index. */
+tt_status file_open_parts(tt_ctx *ctx, tt_file **out, const char *path);
 
 /* Refuse a file that ends before the `whole` bytes its header speaks of. */
 tt_status io_cut_off(tt_ctx *ctx, const tt_file *f, int64_t whole);

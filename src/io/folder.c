@@ -62,12 +62,13 @@ static bool ends(const char *s, const char *tail)
     return n >= m && !strcmp(s + n - m, tail);
 }
 
-/* A name that may be a whole checkpoint; not one shard of several. */
+/* A name that may be a whole checkpoint, or the first of several shards. */
 static bool may_hold_weights(const char *name)
 {
     if (name[0] == '.') return false;
-    if (ends(name, ".safetensors.index.json")) return true;
-    if (strstr(name, "-of-0")) return false;
+    if (ends(name, ".safetensors.index.json") || ends(name, ".bin.index.json"))
+        return true;
+    if (strstr(name, "-of-0") && !strstr(name, "-00001-of-0")) return false;
     return ends(name, ".safetensors") || ends(name, ".pt")
            || ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
 }
@@ -88,11 +89,17 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
     if (!d)
         return tt_fail(ctx, TT_EIO, "%s: cannot open the folder: %s", dir,
                        strerror(errno));
+    bool index = false;
     for (struct dirent *e; (e = readdir(d)) != NULL && *n < 256;) {
         if (!may_hold_weights(e->d_name)) continue;
         char *p = io_join(ctx, a, dir, e->d_name);
         if (p && is_file(p)) list[(*n)++] = p;
+        index |= ends(e->d_name, ".index.json");
     }
+    int64_t kept = 0; /* shards are found through their index */
+    for (int64_t i = 0; i < *n; i++)
+        if (!index || !strstr(list[i], "-00001-of-0")) list[kept++] = list[i];
+    *n = kept;
     closedir(d);
     *path = tt_alloc(ctx, a, *n, sizeof **path, "a folder's files");
     if (!*path) return ctx->status;
@@ -149,12 +156,32 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
     return TT_OK;
 }
 
+const char *tt_folder_snapshot(char buf[4096], const char *dir)
+{
+    char name[65] = "";
+    struct stat st;
+    snprintf(buf, 4096, "%.3900s/refs/main", dir);
+    FILE *f = fopen(buf, "r");
+    const bool read = f && fscanf(f, "%64[0-9A-Za-z_-]", name) == 1;
+    if (f) fclose(f);
+    snprintf(buf, 4096, "%.3900s/snapshots/%s", dir, name);
+    return read && !stat(buf, &st) && S_ISDIR(st.st_mode) ? buf : dir;
+}
+
+/* The hub's files are links into its `blobs`. */
+static bool leads_nowhere(const char *path)
+{
+    struct stat st;
+    return !lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st);
+}
+
 tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
                       tt_model_kind kind)
 {
-    char looked[512] = "";
+    char looked[512] = "", snapshot[4096];
     int hits = 0;
     *path = NULL;
+    dir = tt_folder_snapshot(snapshot, dir);
     if (kind == TT_MODEL_DIT && io_has_experts(ctx, dir))
         return io_refuse_experts(ctx, dir);
     for (int i = 0; published[kind][i]; i++) {
@@ -164,6 +191,10 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
             *path = p;
             return TT_OK;
         }
+        if (leads_nowhere(p))
+            return tt_fail(ctx, TT_EIO, "%s: a link to a file that is not "
+                           "there: a download that did not end; fetch it again",
+                           p);
         size_t at = strlen(looked);
         snprintf(looked + at, sizeof looked - at, "%s%s", at ? ", " : "",
                  published[kind][i]);
@@ -178,6 +209,12 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
     }
     if (hits == 1) return TT_OK;
     if (*path) return io_refuse_experts(ctx, *path);
+    char *dcp = io_join(ctx, a, dir, ".metadata");
+    if (dcp && is_file(dcp))
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a distributed checkpoint of "
+                       "PyTorch (DCP), which is not read; `python -m torch."
+                       "distributed.checkpoint.format_utils dcp_to_torch %s "
+                       "FILE.pt` makes a file that is", dir, dir);
     return tt_fail(ctx, TT_EIO, "%s: no %s in this folder; looked for %s, and "
                    "for a .safetensors, .pt or .pth file that holds one; give "
                    "it with %s FILE", dir, names_kind_text(kind), looked,

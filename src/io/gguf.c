@@ -23,10 +23,7 @@ enum { NAME_LIMIT = 127, TENSOR_BYTES = 24, PAIR_BYTES = 13 };
 #define DEFAULT_ALIGNMENT 32
 #define ALIGNMENT_LIMIT (1 << 20)
 
-enum { T_U8, T_I8, T_U16, T_I16, T_U32, T_I32, T_F32, T_BOOL, T_STRING,
-       T_ARRAY, T_U64, T_I64, T_F64, T_COUNT };
-
-static const unsigned char value_size[T_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0,
+static const unsigned char value_size[GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0,
                                                   0, 8, 8, 8};
 
 /* ggml's type numbers; the others are removed or not used for weights. */
@@ -122,7 +119,7 @@ static bool take_text(reader *r, text *t)
 /* Numbers are only stepped over: what they say is not needed. */
 static bool skip_values(reader *r, uint32_t type, uint64_t n)
 {
-    if (type == T_STRING) {
+    if (type == GGUF_STRING) {
         text t;
         for (uint64_t i = 0; i < n; i++) /* each takes 8 bytes of the file */
             if (!take_text(r, &t)) return false;
@@ -131,7 +128,7 @@ static bool skip_values(reader *r, uint32_t type, uint64_t n)
     if (n > (uint64_t)(r->size - r->at) / value_size[type])
         return refuse(r, "an array that is longer than the file");
     const uint8_t *p = take(r, (int64_t)n * value_size[type]);
-    for (uint64_t i = 0; type == T_BOOL && i < n; i++)
+    for (uint64_t i = 0; type == GGUF_BOOL && i < n; i++)
         if (p[i] > 1) return refuse(r, "a truth value that is neither 0 nor 1");
     return p != NULL;
 }
@@ -150,7 +147,7 @@ static bool is(const text *t, const char *word)
 static bool read_alignment(reader *r, uint32_t type)
 {
     uint32_t a;
-    if (type != T_U32) return refuse(r, "general.alignment is not a u32");
+    if (type != GGUF_U32) return refuse(r, "general.alignment is not a u32");
     if (!take_u32(r, &a)) return false;
     if (a < 8 || a > ALIGNMENT_LIMIT || (a & (a - 1)) != 0)
         return refuse(r, "general.alignment must be a power of two from 8 to "
@@ -182,17 +179,38 @@ static bool keep_shape(reader *r, const text *name, const uint8_t *p,
     return true;
 }
 
+/* Kept for the tokenizer: its pairs of n values from p to here. */
+static bool keep_value(reader *r, const text *key, gguf_value v)
+{
+    static const char begin[] = "tokenizer.ggml.";
+    if (!starts(key, begin)) return true;
+    const int64_t n = key->n - (int64_t)sizeof begin + 1;
+    char *copy = tt_alloc(r->ctx, &r->f->arena, n + 1, 1, "a name");
+    gguf_value *to = tt_alloc(r->ctx, &r->f->arena, 1, sizeof *to, "metadata");
+    if (!copy || !to) return false;
+    memcpy(copy, key->s + sizeof begin - 1, (size_t)n);
+    copy[n] = '\0';
+    v.key = copy;
+    v.bytes = (uint64_t)(r->p + r->at - v.p);
+    v.next = r->f->tokenizer;
+    *to = v;
+    r->f->tokenizer = to;
+    return true;
+}
+
 static bool read_array(reader *r, const text *key)
 {
     static const char orig[] = "comfy.gguf.orig_shape.";
     uint32_t type;
     uint64_t n;
     if (!take_u32(r, &type) || !take_u64(r, &n)) return false;
-    if (type >= T_COUNT || type == T_ARRAY)
+    if (type >= GGUF_TYPES || type == GGUF_ARRAY)
         return refuse(r, "an array of unknown or nested type");
     const uint8_t *p = r->p + r->at;
     if (!skip_values(r, type, n)) return false;
-    if (type != T_I32 || !starts(key, orig)) return true;
+    if (type != GGUF_I32 || !starts(key, orig))
+        return keep_value(r, key, (gguf_value){.type = (gguf_type)type,
+                                               .array = true, .n = n, .p = p});
     text name = {key->s + sizeof orig - 1, key->n - (int64_t)sizeof orig + 1};
     return keep_shape(r, &name, p, n);
 }
@@ -204,10 +222,13 @@ static bool read_pair(reader *r)
     if (!take_text(r, key)) return false;
     if (key->n == 0) return refuse(r, "an empty metadata key");
     if (!take_u32(r, &type)) return false;
-    if (type >= T_COUNT) return refuse(r, "an unknown type of metadata");
+    if (type >= GGUF_TYPES) return refuse(r, "an unknown type of metadata");
     if (is(key, "general.alignment")) return read_alignment(r, type);
-    if (type == T_ARRAY) return read_array(r, key);
-    return skip_values(r, type, 1);
+    if (type == GGUF_ARRAY) return read_array(r, key);
+    const uint8_t *p = r->p + r->at;
+    return skip_values(r, type, 1)
+        && keep_value(r, key, (gguf_value){.type = (gguf_type)type, .n = 1,
+                                           .p = p});
 }
 
 static int by_text(const void *a, const void *b)
@@ -353,6 +374,13 @@ static bool read_all(reader *r)
         if (!read_info(r, (int64_t)i, &offset[i])) return false;
     return all_different(r, "a tensor name that occurs twice")
            && place_tensors(r, offset);
+}
+
+const gguf_value *gguf_value_of(const tt_file *f, const char *key)
+{
+    const gguf_value *v = f->tokenizer;
+    while (v && strcmp(v->key, key)) v = v->next;
+    return v;
 }
 
 tt_status gguf_read(tt_ctx *ctx, tt_file *f)

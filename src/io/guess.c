@@ -15,8 +15,20 @@
 #define LORA "it is no model by itself; give it with --lora FILE, and the "    \
              "model it was made for"
 
+#define QUANTISED "its weights are not what they seem; take the model in "     \
+                  "bf16, in fp8 with scales or in GGUF"
+
 /* First match wins: additions to a model stand in front of the model. */
 static const struct { const char *part, *guess, *why; } signs[] = {
+    {".weight_scale_2", "a file quantised as NVFP4", QUANTISED},
+    {".quant_state.bitsandbytes", "a file quantised by bitsandbytes",
+     QUANTISED},
+    {".SCB", "a file quantised by bitsandbytes", QUANTISED},
+    {".absmax", "a file quantised by bitsandbytes", QUANTISED},
+    {".qweight", "a file quantised by GPTQ, AWQ or Nunchaku", QUANTISED},
+    {".qzeros", "a file quantised by GPTQ or AWQ", QUANTISED},
+    {".biases", "a file quantised by MLX", QUANTISED},
+    {".weight_zero_point", "a file quantised with zero points", QUANTISED},
     {".lora_", "a LoRA", LORA},
     {".lora.", "a LoRA", LORA},
     {"_lora.", "a LoRA", LORA},

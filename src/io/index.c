@@ -1,12 +1,16 @@
-/* index.c: sharded safetensors sets, "*.safetensors.index.json".
+/* index.c: checkpoints in several files, with an index ("*.index.json") or
+ * without.
  *
- * Source  {"metadata": {...}, "weight_map": {tensor: file}}
+ * Source  {"metadata": {...}, "weight_map": {tensor: file}};
+ *         X-00001-of-00003.safetensors
  * SPDX-License-Identifier: Apache-2.0
  *
  * Shards are plain names in the folder of the index. "metadata" is not
  * judged: shared tensors make total_size differ from the sum. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/bytes.h"
 #include "io/file.h"
@@ -137,4 +141,89 @@ tt_status index_read(tt_ctx *ctx, tt_file *f)
     }
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
+}
+
+/* ---- without an index ---------------------------------------------------- */
+
+/* Where in "dir/X-00001-of-00003.y" the number stands, and how many there are;
+ * NULL: another name, or the only one. */
+static const char *number_in(const char *path, int *parts)
+{
+    enum { DIGITS = 5 };
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *of = strstr(name, "-of-");
+    if (!of || of < name + DIGITS + 1 || of[-DIGITS - 1] != '-') return NULL;
+    const char *first = of - DIGITS, *last = of + strlen("-of-");
+    if (strspn(first, "0123456789") != DIGITS
+        || strspn(last, "0123456789") != DIGITS) return NULL;
+    *parts = atoi(last);
+    return *parts > 1 ? first : NULL;
+}
+
+bool file_is_part(const char *path)
+{
+    int parts;
+    return number_in(path, &parts) != NULL;
+}
+
+/* The first of the parts that is not there, in `path`; false: all are. */
+static bool lacks_part(char *path, int64_t at, int parts)
+{
+    struct stat st;
+    char digits[16];
+    for (int i = 0; i < parts; i++) {
+        snprintf(digits, sizeof digits, "%05d", i + 1);
+        memcpy(path + at, digits, 5);
+        if (stat(path, &st)) return true;
+    }
+    return false;
+}
+
+bool file_has_all_parts(tt_ctx *ctx, const char *path)
+{
+    int parts;
+    const char *at = number_in(path, &parts);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    char *copy = at ? tt_strdup(ctx, &ctx->scratch, path) : NULL;
+    const bool all = copy && !lacks_part(copy, at - path, parts);
+    tt_arena_reset(&ctx->scratch, m);
+    return all;
+}
+
+static tt_status open_parts(tt_ctx *ctx, tt_file *f, int parts, int64_t at)
+{
+    char *path = tt_strdup(ctx, &ctx->scratch, f->path), digits[16];
+    f->shard = tt_alloc0(ctx, &f->arena, parts, sizeof *f->shard, "shards");
+    if (parts > SHARD_LIMIT || !path || !f->shard)
+        return tt_fail(ctx, TT_EFORMAT, "%s: too many parts", f->path);
+    if (lacks_part(path, at, parts))
+        return tt_fail(ctx, TT_EIO, "%s: one of %d parts, and %s is not there; "
+                       "fetch it", f->path, parts, path);
+    for (int i = 0; i < parts; i++) {
+        snprintf(digits, sizeof digits, "%05d", i + 1);
+        memcpy(path + at, digits, 5);
+        TT_TRY(file_open_shard(ctx, &f->shard[i], path));
+        f->nshards++;
+    }
+    return TT_OK;
+}
+
+tt_status parts_read(tt_ctx *ctx, tt_file *f)
+{
+    int parts = 0;
+    int64_t n = 0;
+    const char *at = number_in(f->path, &parts);
+    f->format = "parts without index";
+    io_map_close(&f->map);
+    f->map = (io_map){0};
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    open_parts(ctx, f, parts, at - f->path);
+    tt_arena_reset(&ctx->scratch, m);
+    for (int64_t i = 0; i < f->nshards; i++) n += f->shard[i]->count;
+    if (ctx->status || !file_alloc_entries(ctx, f, n)) return ctx->status;
+    n = 0;
+    for (int64_t i = 0; i < f->nshards; i++)
+        for (int64_t k = 0; k < f->shard[i]->count; k++)
+            f->entry[n++] = f->shard[i]->entry[k];
+    return TT_OK;
 }

@@ -7,6 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/file.h"
+
+const double wan_latent_mean[WAN_Z] = {
+    -0.7571, -0.7089, -0.9113, 0.1075,  -0.1745, 0.9653, -0.1517, 1.5508,
+    0.4134,  -0.0715, 0.5517,  -0.3632, -0.1922, -0.9497, 0.2503, -0.2921,
+};
+const double wan_latent_std[WAN_Z] = {
+    2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743,
+    3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160,
+};
+
 static bool is_float(tt_dtype t)
 {
     return t == TT_F64 || t == TT_F32 || t == TT_F16 || t == TT_BF16;
@@ -41,6 +52,55 @@ static tt_status check_shape(tt_ctx *ctx, const tt_tensor *t, const char *path,
                    path, name, want, tt_dtype_name(t->dtype), found);
 }
 
+/* ---- names and axes of other programs ------------------------------------ */
+
+/* ComfyUI's .latent holds [1, C, T, h, w] on the VAE's scale: the same as ours
+ * in memory of f.
+ *     ours[t][c] = (theirs[c][t] - mean[c]) * (1 / std[c]), in float */
+static tt_status from_comfy(tt_ctx *ctx, tt_file *f, tt_tensor *t,
+                            const tt_entry *e, const char *path)
+{
+    const tt_tensor *x = &e->t;
+    const int64_t *d = x->dim, size = x->rank == 5 ? d[3] * d[4] : 0;
+    if (x->rank != 5 || d[0] != 1 || d[1] != WAN_Z || !is_float(x->dtype)
+        || !tt_tensor_packed(x) || !size)
+        return tt_fail(ctx, TT_ESHAPE, "%s: tensor `%s` is not [1, %d, frames, "
+                       "height, width], as ComfyUI has latents of Wan's VAE",
+                       path, e->name, WAN_Z);
+    const int64_t frames = d[2];
+    float *v = tt_alloc(ctx, &f->arena, tt_tensor_count(x), sizeof *v,
+                        "latents");
+    for (int64_t i = 0; v && i < frames * WAN_Z; i++) {
+        const int64_t c = i % WAN_Z, from = (c * frames + i / WAN_Z) * size;
+        const float mean = (float)wan_latent_mean[c];
+        const float inv = 1 / (float)wan_latent_std[c];
+        tt_widen_at_f32(v + i * size, x, from, size);
+        for (int64_t k = i * size; k < (i + 1) * size; k++)
+            v[k] = (v[k] - mean) * inv;
+    }
+    *t = tt_tensor_make(v, TT_F32, 5, (int64_t[]){1, frames, WAN_Z, d[3],
+                                                  d[4]});
+    return ctx->status;
+}
+
+/* What another program calls it: latents of ComfyUI, embeddings of Self-Forcing
+ * and Diffusers, with or without a batch. NULL: not there. */
+static const tt_entry *foreign(const tt_file *f, const char *name)
+{
+    if (!strcmp(name, "text")) return tt_file_find(f, "prompt_embeds");
+    return strstr(name, "latent") ? tt_file_find(f, "latent_tensor") : NULL;
+}
+
+static tt_status translated(tt_ctx *ctx, tt_file *f, tt_tensor *t,
+                            const tt_entry *e, const char *path)
+{
+    if (strcmp(e->name, "prompt_embeds")) return from_comfy(ctx, f, t, e, path);
+    *t = e->t;
+    if (t->rank == 2 && tt_tensor_packed(t))
+        *t = tt_tensor_reshape(t, 3, (int64_t[]){1, t->dim[0], t->dim[1]});
+    return TT_OK;
+}
+
 tt_status input_open(tt_ctx *ctx, tt_file **file, tt_tensor *t,
                      const char *path, const char *name, int rank,
                      const int64_t *dim)
@@ -48,9 +108,11 @@ tt_status input_open(tt_ctx *ctx, tt_file **file, tt_tensor *t,
     *file = NULL;
     TT_TRY(tt_file_open(ctx, file, path));
     const tt_entry *e = tt_file_find(*file, name);
-    if (e) {
-        *t = e->t;
-        check_shape(ctx, t, path, name, rank, dim);
+    const tt_entry *theirs = e ? NULL : foreign(*file, name);
+    if (e || theirs) {
+        if (e) *t = e->t;
+        if (!theirs || !translated(ctx, *file, t, theirs, path))
+            check_shape(ctx, t, path, e ? name : theirs->name, rank, dim);
     } else {
         tt_fail(ctx, TT_EFORMAT, "%s: no tensor `%s` in this file; `tether "
                 "inspect %s` lists what it holds", path, name, path);

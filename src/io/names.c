@@ -71,6 +71,7 @@ bool names_strip(char *name, tt_model_kind kind)
         {"text_encoders.umt5xxl.transformer.", TT_MODEL_T5},
         {"text_encoders.umt5xxl.", TT_MODEL_T5},
         {"text_encoders.", TT_MODEL_T5},
+        {"umt5xxl.transformer.", TT_MODEL_T5}, {"umt5xxl.", TT_MODEL_T5},
         {"text_encoder.", TT_MODEL_T5},
         {"module.", ANY}, {"model.", ANY}, {"net.", ANY}};
     remove_all(name, "_fsdp_wrapped_module.");

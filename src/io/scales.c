@@ -12,6 +12,7 @@
 
 #include "io/bytes.h"
 #include "io/file.h"
+#include "io/guess.h"
 #include "io/json.h"
 #include "io/weights.h"
 
@@ -40,7 +41,11 @@ static tt_status refuse(tt_weights *w, const weight *x, const char *why)
 static tt_status refuse_scale(tt_weights *w, const weight *x,
                               const weight *target)
 {
-    char show[IO_SHOW], has[100];
+    char show[IO_SHOW], has[100], buf[300];
+    const char *guess = guess_model(buf, sizeof buf, w->file);
+    if (guess)
+        return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: this looks like %s",
+                       w->path, guess);
     return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s' is %s, expected one "
                    "floating-point number, or one per row of its weight, "
                    "[%lld, 1] (scales per block are not supported)", w->path,
@@ -173,12 +178,16 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
     TT_TRY(check_notes(w, w->file, &scaled));
     for (int64_t i = 0; i < w->count; i++) {
         weight *x = &w->item[i];
+        x->used_up = length_before(x->name, ".comfy_quant") > 0;
+        scaled |= x->used_up;
+        if (x->used_up) TT_TRY(check_note(w, x));
+    }
+    for (int64_t i = 0; i < w->count; i++) {
+        weight *x = &w->item[i];
         const size_t n = scaled_prefix(x->name);
-        const bool note = length_before(x->name, ".comfy_quant");
-        bool used = note || length_before(x->name, ".scale_input")
+        bool used = x->used_up || length_before(x->name, ".scale_input")
                     || length_before(x->name, ".input_scale");
-        scaled |= n > 0 || note;
-        if (note) TT_TRY(check_note(w, x));
+        scaled |= n > 0;
         if (n > 0) TT_TRY(apply(w, x, n, &used));
         x->used_up = used;
     }

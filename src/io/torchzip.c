@@ -149,7 +149,8 @@ static const char *read_central(zip_entry *e, const uint8_t *p, int64_t n,
     if (*used > n) return "the directory ends inside an entry";
     if (le16(p + 8) & 1) return "an encrypted entry";
     if (le16(p + 10) != 0)
-        return "a compressed entry; torch.save stores them";
+        return "a compressed entry, and torch.save stores them; if this is an "
+               "archive with a checkpoint in it, unpack it";
     uint64_t size = le32(p + 24), packed = le32(p + 20), at = le32(p + 42);
     uint64_t *field[3] = {&size, &packed, &at};
     if (!widen(field, p + CENTRAL_SIZE + nname, nextra))
@@ -263,7 +264,8 @@ static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f)
     }
     if (!z->pickle)
         return tt_fail(ctx, TT_EFORMAT, "%s: a zip file, but not one of "
-                       "PyTorch: no entry FOLDER/data.pkl", f->path);
+                       "PyTorch: no entry FOLDER/data.pkl; if a checkpoint is "
+                       "in it, unpack it", f->path);
     return TT_OK;
 }
 

@@ -375,6 +375,10 @@ static bool run(pickle_machine *m, pickle_value *root)
     const uint8_t *p = take(m, 2);
     if (!p || !grow(m, &m->stack, 0, &m->cap, sizeof *m->stack, 256))
         return false;
+    if (p[0] == 0x80 && p[1] > 2 && p[1] < 6)
+        return pickle_refuse(m, "its pickle has a protocol above 2; load it in "
+                             "PyTorch and save it with torch.save(x, FILE), "
+                             "without pickle_protocol");
     if (p[0] != 0x80 || p[1] != 2)
         return pickle_refuse(m, "not pickle protocol 2");
     for (;;) {

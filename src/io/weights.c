@@ -120,9 +120,13 @@ static bool not_a_weight(tt_weights *w, const char *name, tt_model_kind kind)
         return true;
     }
     if (kind == TT_MODEL_DIT /* SkyReels-V2's; a table that is computed */
-        && (!strncmp(name, "model_type.", 11) || !strcmp(name, "freqs")))
+        && (!strncmp(name, "model_type.", 11) || !strcmp(name, "freqs")
+            || !strncmp(name, "rope.", 5)))
         return true;
-    return kind == TT_MODEL_T5 && !strcmp(name, "spiece_model");
+    return kind == TT_MODEL_T5 /* the whole T5 has a decoder as well */
+        && (!strcmp(name, "spiece_model") || !strncmp(name, "decoder.", 8)
+            || !strncmp(name, "dec.", 4) || !strcmp(name, "lm_head.weight")
+            || !strcmp(name, "output.weight"));
 }
 
 /* Fill item[].name with stripped names of the tensors at `p`. */
@@ -323,7 +327,8 @@ static tt_status open_path(tt_weights *w, const char *path,
         w->path = tt_strdup(w->ctx, &w->arena, path);
         if (!w->path) return w->ctx->status;
     }
-    return tt_file_open(w->ctx, &w->file, w->path);
+    return file_is_part(w->path) ? file_open_parts(w->ctx, &w->file, w->path)
+                                 : tt_file_open(w->ctx, &w->file, w->path);
 }
 
 tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,

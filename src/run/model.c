@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/nearest.h"
 #include "dit/load.h"
+#include "io/folder.h"
 #include "io/json.h"
+#include "text/spm.h"
 
 static bool exists(const char *path)
 {
@@ -21,8 +24,10 @@ static bool exists(const char *path)
 static bool find_in_model(char *buf, size_t n, const tt_model_paths *p,
                           const char *const *names)
 {
-    for (; p->model && *names; names++) {
-        int len = snprintf(buf, n, "%s/%s", p->model, *names);
+    char snapshot[4096];
+    const char *dir = p->model ? tt_folder_snapshot(snapshot, p->model) : NULL;
+    for (; dir && *names; names++) {
+        int len = snprintf(buf, n, "%s/%s", dir, *names);
         if (len > 0 && (size_t)len < n && exists(buf)) return true;
     }
     return false;
@@ -123,10 +128,11 @@ static tt_status find_checkpoint(tt_ctx *ctx, char *buf, size_t n,
                                  const tt_model_paths *p)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    char folder[4096], **file;
+    char folder[4200], snapshot[4096], **file;
     int64_t count = 0;
     *buf = 0;
-    snprintf(folder, sizeof folder, "%s/checkpoints", p->model);
+    snprintf(folder, sizeof folder, "%s/checkpoints",
+             tt_folder_snapshot(snapshot, p->model));
     if (!exists(folder)
         || tt_folder_files(ctx, &ctx->scratch, &file, &count, folder))
         return ctx->status;
@@ -285,6 +291,27 @@ tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
     return settle(ctx, out, p);
 }
 
+/* ComfyUI's and llama.cpp's files of the text encoder carry the tokenizer. */
+static bool inside_encoder(tt_ctx *ctx, char *buf, size_t n,
+                           const tt_model_paths *p)
+{
+    const char *path = p->text_encoder ? p->text_encoder : p->model;
+    struct stat st;
+    char *found = NULL;
+    bool there = false;
+    if (!path || ctx->status) return false;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+        if (!folder_find(ctx, &ctx->scratch, &found, path, TT_MODEL_T5))
+            path = found;
+    }
+    if (!ctx->status && spm_inside(ctx, path))
+        there = (size_t)snprintf(buf, n, "%s", path) < n;
+    tt_clear(ctx);
+    tt_arena_reset(&ctx->scratch, m);
+    return there;
+}
+
 tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
                              const tt_model_paths *p)
 {
@@ -293,14 +320,15 @@ tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
         "spiece.model", "tokenizer.model", NULL};
     if (p->tokenizer) {
         if ((size_t)snprintf(buf, n, "%s", p->tokenizer) < n) return TT_OK;
-    } else if (find_in_model(buf, n, p, places)) {
+    } else if (find_in_model(buf, n, p, places)
+               || inside_encoder(ctx, buf, n, p)) {
         return TT_OK;
     }
     return tt_fail(ctx, p->model || p->tokenizer ? TT_EIO : TT_EINVAL,
                    "no tokenizer found%s%s: expected google/umt5-xxl/"
                    "spiece.model, tokenizer/spiece.model or spiece.model in "
-                   "the model folder; --tokenizer FILE names another place "
-                   "(one inside a GGUF file is not read)",
+                   "the model folder, or one inside the text encoder; "
+                   "--tokenizer FILE names another place",
                    p->model ? " in " : "", p->model ? p->model : "");
 }
 

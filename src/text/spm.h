@@ -80,6 +80,17 @@ const spm_entry *spm_walk_next(spm_walk *w, const uint8_t *s, size_t n);
 uint32_t spm_unit_offset(uint32_t unit);
 uint32_t spm_unit_label(uint32_t unit);
 
+/* ---- files of weights that carry one (spm_inside.c) ---------------------- */
+
+/* Are these the bytes of GGUF or safetensors? */
+bool spm_is_container(const void *data, size_t n);
+/* The bytes of the SentencePiece model in them: of `data`, or in scratch.
+ * Errors  TT_EUNSUPPORTED  there is none, or none of a T5 */
+tt_status spm_take(tt_ctx *ctx, const uint8_t **out, size_t *n,
+                   const void *data, size_t size, const char *what);
+/* Does this file carry one? False as well where it cannot be read. */
+bool spm_inside(tt_ctx *ctx, const char *path);
+
 /* The normalised text as bytes in `a`. */
 tt_status spm_normalize(tt_ctx *ctx, tt_arena *a, uint8_t **out, size_t *nout,
                         const tt_tokenizer *tok, const uint8_t *s, size_t n);

@@ -399,16 +399,13 @@ static tt_status build(tt_ctx *ctx, tt_tokenizer *tok, span file,
     return TT_OK;
 }
 
-tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
-                                  const void *data, size_t n, const char *what)
+static tt_status open_model(tt_ctx *ctx, tt_tokenizer **out, const void *data,
+                            size_t n, const char *what)
 {
-    *out = NULL;
-    if (ctx->status) return ctx->status;
-    if (n >= 4 && !memcmp(data, "GGUF", 4))
-        return tt_fail(ctx, TT_EUNSUPPORTED,
-                       "%s: the tokenizer inside a GGUF file is not read; take "
-                       "google/umt5-xxl/spiece.model of Wan2.1-T2V-1.3B, which "
-                       "holds the same pieces", what);
+    if (n && *(const char *)data == '{')
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: JSON, as tokenizer.json is, "
+                       "which is not read; take google/umt5-xxl/spiece.model "
+                       "of Wan2.1-T2V-1.3B", what);
     if (n > SPM_FILE_LIMIT)
         return tt_fail(ctx, TT_EFORMAT,
                        "%s is larger than %d MB; a SentencePiece model is not",
@@ -431,6 +428,20 @@ tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
     }
     *out = tok;
     return TT_OK;
+}
+
+tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
+                                  const void *data, size_t n, const char *what)
+{
+    const uint8_t *model = data;
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (!spm_is_container(data, n)
+        || !spm_take(ctx, &model, &n, data, n, what))
+        open_model(ctx, out, model, n, what);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
 }
 
 tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path)

@@ -13,18 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "io/inputs.h"
 #include "io/json.h"
-
-#define WAN_Z 16
-
-static const double wan_mean[WAN_Z] = {
-    -0.7571, -0.7089, -0.9113, 0.1075,  -0.1745, 0.9653, -0.1517, 1.5508,
-    0.4134,  -0.0715, 0.5517,  -0.3632, -0.1922, -0.9497, 0.2503, -0.2921,
-};
-static const double wan_std[WAN_Z] = {
-    2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743,
-    3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160,
-};
 
 /* config.json in the folder `path`, or beside the file `path`. False when the
  * name does not fit or nothing is there. */
@@ -103,8 +93,8 @@ tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
                        "std of latents are only known for Wan's 16; put a "
                        "config.json with latents_mean and latents_std beside "
                        "the file", path, (long long)z);
-    memcpy(mean, wan_mean, sizeof wan_mean);
-    memcpy(std, wan_std, sizeof wan_std);
+    memcpy(mean, wan_latent_mean, sizeof wan_latent_mean);
+    memcpy(std, wan_latent_std, sizeof wan_latent_std);
     return TT_OK;
 }
 

@@ -481,7 +481,7 @@ static const char *const apart[] = {
     "tt_real_from_rgb8", "tt_preview_layout", "tt_latent_preview",
     /* the same: tables, names and defaults of this build */
     "tt_dtype_size", "tt_dtype_block", "tt_dtype_is_real", "tt_dtype_name",
-    "tt_tensor_is_real",
+    "tt_tensor_is_real", "tt_folder_snapshot",
     "tt_dtype_from_name", "tt_ops_find", "tt_ops_default", "tt_ops_at",
     "tt_values_view",
     "tt_threads_sleep", "tt_cores_find", "tt_cores_reason",

@@ -338,6 +338,93 @@ static void folders(void)
     rmdir(at("transformer"));
 }
 
+static void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(at(name), "w");
+    if (f) {
+        fputs(text, f);
+        fclose(f);
+    }
+}
+
+/* Shards without an index, the hub's cache, other programs' parts. */
+static void links(void)
+{
+    tt_weights *w;
+    char buf[4096];
+    make("m-00001-of-00002.safetensors", "blocks.0.self_attn.q.weight:2x2");
+    expect(tt_weights_open(ctx, &w, at("m-00001-of-00002.safetensors"),
+                           TT_MODEL_DIT, NULL)
+               && strstr(tt_message(ctx), "m-00002-of-00002.safetensors"),
+           "one of two shards: %s", tt_message(ctx));
+    tt_clear(ctx);
+    make("m-00002-of-00002.safetensors", "head.modulation:1x2x4");
+    for (int i = 0; i < 2; i++)
+        if (expect_ok(tt_weights_open(ctx, &w, i ? folder
+                                      : at("m-00002-of-00002.safetensors"),
+                                      TT_MODEL_DIT, NULL), "two shards")) {
+            expect(tt_weights_count(w) == 2, "two shards: %lld tensors",
+                   (long long)tt_weights_count(w));
+            tt_weights_close(w);
+        }
+    make("m-00002-of-00002.safetensors", "blocks.0.self_attn.q.weight:2x2");
+    expect_status(tt_weights_open(ctx, &w, at("m-00001-of-00002.safetensors"),
+                                  TT_MODEL_DIT, NULL), TT_EFORMAT, "a tensor "
+                  "in two shards");
+    unlink(at("m-00001-of-00002.safetensors"));
+    unlink(at("m-00002-of-00002.safetensors"));
+    mkdir(at("refs"), 0700);
+    mkdir(at("snapshots"), 0700);
+    mkdir(at("snapshots/a1"), 0700);
+    write_file("refs/main", "a1");
+    make("snapshots/a1/dit.safetensors", "head.modulation:1x2x4");
+    expect(!strcmp(tt_folder_snapshot(buf, folder), buf), "a snapshot");
+    chosen(TT_MODEL_DIT, "snapshots/a1/dit.safetensors");
+    unlink(at("snapshots/a1/dit.safetensors"));
+    expect(!symlink("../../blobs/none", at("snapshots/a1/dit.safetensors")),
+           "symlink");
+    expect(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL)
+               && strstr(tt_message(ctx), "link"), "a link to nothing: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+    unlink(at("snapshots/a1/dit.safetensors"));
+    write_file("refs/main", "../../../etc");
+    expect(tt_folder_snapshot(buf, folder) != buf, "refs/main leads outside");
+    unlink(at("refs/main"));
+    rmdir(at("refs"));
+    rmdir(at("snapshots/a1"));
+    rmdir(at("snapshots"));
+    write_file(".metadata", "x");
+    expect(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL)
+               && strstr(tt_message(ctx), "DCP"), "DCP: %s", tt_message(ctx));
+    tt_clear(ctx);
+    unlink(at(".metadata"));
+}
+
+/* Beside the model, and not of it. */
+static void not_of_it(void)
+{
+    static const struct { tt_model_kind kind; const char *names; } all[] = {
+        {TT_MODEL_DIT, "head.modulation model_type.SkyReels-V2 freqs"},
+        {TT_MODEL_DIT, "head.modulation rope.freqs"},
+        {TT_MODEL_T5, "shared.weight decoder.block.0.layer.0.SelfAttention.q."
+                      "weight decoder.final_layer_norm.weight lm_head.weight"},
+        {TT_MODEL_T5, "token_embd.weight dec.blk.0.attn_q.weight "
+                      "output.weight"},
+        {TT_MODEL_T5, "umt5xxl.transformer.shared.weight spiece_model"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tt_weights *w;
+        make("beside.safetensors", all[i].names);
+        if (!expect_ok(tt_weights_open(ctx, &w, at("beside.safetensors"),
+                                       all[i].kind, NULL), all[i].names))
+            continue;
+        expect(tt_weights_count(w) == 1, "%s: %lld tensors", all[i].names,
+               (long long)tt_weights_count(w));
+        tt_weights_close(w);
+    }
+    unlink(at("beside.safetensors"));
+}
+
 /* ---- binding ------------------------------------------------------------- */
 
 static void binding(void)
@@ -518,6 +605,8 @@ int main(void)
     vae_names();
     t5_names();
     folders();
+    links();
+    not_of_it();
     prefixes();
     refusals();
     binding();

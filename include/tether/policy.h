@@ -136,6 +136,8 @@ typedef struct tt_pass {
                               another one instead, which commits nothing      */
     bool prompt_changed;   /* a scene begins with this chunk, not the first   */
     bool cut;              /* ... and it begins with a cut (infinity)         */
+    bool recache;          /* no chunk: the last frames before this one, whose
+                              keys and values are computed anew (TT_RECACHES) */
 } tt_pass;
 
 typedef struct tt_cache tt_cache;
@@ -210,8 +212,10 @@ enum {
     TT_KEEPS_NOISY = 1,
     TT_HAS_CUTS = 2,       /* a cut between scenes means something            */
     TT_RESTARTS = 4,       /* long videos are several rollouts                */
-    TT_FILLS_EXACTLY = 8   /* chunks should fill K exactly: a first chunk of
+    TT_FILLS_EXACTLY = 8,  /* chunks should fill K exactly: a first chunk of
                               one frame wants one frame more                  */
+    TT_RECACHES = 16       /* before a new prompt's first chunk the last K
+                              frames, or all, run again: tt_pass.recache      */
 };
 
 /* The denoising schedule a policy's weights were distilled for. */

@@ -334,6 +334,11 @@ static void store_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     cls->commit(ctx, y, p, x);
 }
 
+int64_t cache_pass_frames(const tt_cache *c, const tt_pass *p)
+{
+    return p->recache ? c->layer[0].len / c->geo.L : c->geo.chunk;
+}
+
 /* May this layer be told of this pass? */
 static tt_status check_pass(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
                             const tt_pass *p)
@@ -341,7 +346,7 @@ static tt_status check_pass(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
     if (!y)
         return tt_fail(ctx, TT_EINVAL, "the cache has only %lld layers",
                        (long long)c->geo.layers);
-    if (p->frames >= 1 && p->frames <= c->geo.chunk && p->start >= 0
+    if (p->frames >= 1 && p->frames <= cache_pass_frames(c, p) && p->start >= 0
         && p->start <= c->geo.frames - p->frames) return TT_OK;
     return tt_fail(ctx, TT_EINVAL, "frames %lld to %lld are no chunk: the "
                    "cache takes chunks of %lld in videos of %lld frames",
@@ -360,6 +365,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     y->own_k = NULL;
     c->untouched = false;
     if (y->first) begin_chunk(ctx, y, p, x);
+    if (p->recache) kept_forget(cache_kept_of(c, layer));
     store_chunk(ctx, y, p, x);
     stop_policy(ctx, w);
 }

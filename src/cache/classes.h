@@ -33,6 +33,9 @@ tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *opt,
 tt_status cache_check_fifo(tt_ctx *ctx, tt_policy_options *opt,
                            const tt_geometry *geo);
 
+/* Frames that a pass may bring: a chunk's, or all that are live. */
+int64_t cache_pass_frames(const tt_cache *c, const tt_pass *p);
+
 /* CausVid's steps: its list ends with a 0 that is dropped (policies/causvid.c).
  */
 extern const tt_policy_schedule cache_causvid_schedule;

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cache/classes.h"
 #include "dit/model.h"
 #include "io/weights.h"
 #include "tether/backend.h"
@@ -340,7 +341,7 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                        (long long)g->grid_h, (long long)g->grid_w,
                        (long long)m->cfg.layers, (long long)H, (long long)D,
                        (long long)(h / 2), (long long)(w / 2));
-    if (pass->frames > g->chunk || pass->start < 0
+    if (pass->frames > cache_pass_frames(call->cache, pass) || pass->start < 0
         || pass->start > g->frames - pass->frames)
         return tt_fail(ctx, TT_ESHAPE,
                        "frames %lld to %lld do not fit: the cache was built "

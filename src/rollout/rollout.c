@@ -164,6 +164,21 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     return ctx->status;
 }
 
+/* Does a new prompt make frames run again? */
+static bool recaches(const tt_rollout_options *o)
+{
+    const tt_policy_class *cls = tt_policy_class_of(&o->policy);
+    return o->nscenes > 1 && cls && cls->flags & TT_RECACHES;
+}
+
+/* Frames of the longest pass. */
+static int64_t widest_pass(const tt_rollout_options *o,
+                           const tt_policy_options *p, const tt_geometry *geo)
+{
+    if (!recaches(o)) return geo->chunk;
+    return p->K < 0 || p->K > geo->frames ? geo->frames : p->K;
+}
+
 int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
                          const tt_rollout_options *opt)
 {
@@ -184,7 +199,8 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
      * and what is laid out of all. A team cuts all of it, but for the chunk's
      * tokens, and has q, k and v of heads besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
-    const tt_range own = tt_team_rows(ctx, geo.chunk * geo.L);
+    const tt_range own = tt_team_rows(ctx, widest_pass(opt, &policy, &geo)
+                                           * geo.L);
     const int64_t width = geo.H * geo.D;
     const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
     const int64_t read = opt->keep_keys && cls->reads
@@ -224,14 +240,16 @@ static void allocate(tt_ctx *ctx, tt_rollout *r)
     r->noise = tt_alloc(ctx, &r->arena, n, sizeof *r->noise, "noise");
     r->words = tt_alloc(ctx, &r->arena, n / r->opt.chunk, sizeof *r->words,
                         "noise");
-    if (r->opt.rollouts == 1) return;
-    const int64_t clip[] = { r->opt.latents, r->frame_size };
+    if (r->opt.rollouts == 1 && !recaches(&r->opt)) return;
+    const int64_t clip[] = { r->opt.initial_frames + r->opt.latents,
+                             r->frame_size };
     if (!tt_checked_size(&n, clip, 2, 1)) {
         tt_fail(ctx, TT_EINVAL, "a clip of %lld frames of %lld latent values "
                 "is too large", (long long)clip[0], (long long)clip[1]);
         return;
     }
     r->clip = tt_alloc0(ctx, &r->arena, n, sizeof *r->clip, "latents");
+    if (r->opt.rollouts == 1) return;
     r->start = tt_alloc0(ctx, &r->arena, r->opt.overlap * r->frame_size,
                          sizeof *r->start, "latents");
 }
@@ -363,6 +381,15 @@ static void advance(tt_rollout *r, int64_t f)
     r->done += f;
 }
 
+/* What the cache holds is made with the prompt of the next chunk. */
+static tt_status follow_prompt(tt_ctx *ctx, tt_rollout *r)
+{
+    const bool begins = rollout_pass(r, 1).prompt_changed;
+    if (!begins || !recaches(&r->opt)) return ctx->status;
+    const int64_t K = r->opt.policy.K;
+    return sampler_recache(ctx, r, K < 0 || K > r->done ? r->done : K);
+}
+
 tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_host **out,
                           int64_t *frames)
 {
@@ -372,6 +399,7 @@ tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_host **out,
         TT_TRY(causvid_make_start(ctx, r));
         causvid_restart(ctx, r);
     }
+    TT_TRY(follow_prompt(ctx, r));
     const int64_t f = tt_rollout_chunk_frames(r, r->chunk);
     if (r->done < r->ngiven) {
         memcpy(r->x0, r->given + r->done * r->frame_size,
@@ -414,6 +442,7 @@ tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_host *latents,
         const int64_t f = tt_rollout_chunk_frames(r, r->chunk);
         if (f > left) break;
         if (clip_is_over(r)) TT_TRY(replay_restart(ctx, r, latents, left));
+        TT_TRY(follow_prompt(ctx, r));
         memcpy(r->x0, latents, (size_t)(f * r->frame_size) * sizeof *r->x0);
         /* A restart empties the cache: rollouts that end before the last
          * frame leave nothing in it. */

@@ -22,7 +22,8 @@ struct tt_rollout {
     bool unclean;                /* the last chunk got no clean pass          */
     const tt_host *given;        /* frames this rollout begins with           */
     int64_t ngiven;
-    tt_host *clip;               /* rollouts > 1: latents of this one so far  */
+    tt_host *clip;               /* rollouts > 1, and where frames run again:
+                                    latents of this one so far                */
     tt_host *start;              /* and what it was started from, [overlap]   */
     tt_host *x, *flow, *x0, *noise; /* [chunk, C, h, w]                       */
     float *words;                /* [C, h, w] of the generator                */
@@ -69,6 +70,10 @@ tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f);
 /* Commit f frames of an earlier run, already in r->x0, with the clean pass
  * alone. */
 tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f);
+
+/* Run the last n frames again with the prompt of the next chunk, for their keys
+ * and values (TT_RECACHES); scope chunk.<i>/recache. */
+tt_status sampler_recache(tt_ctx *ctx, tt_rollout *r, int64_t n);
 
 /* ---- noise.c ------------------------------------------------------------- */
 

@@ -164,3 +164,17 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
     tt_scope_end(ctx, scope);
     show_cache(ctx, r);
 }
+
+tt_status sampler_recache(tt_ctx *ctx, tt_rollout *r, int64_t n)
+{
+    tt_pass pass = rollout_pass(r, n);
+    const tt_host *x = r->clip + (r->done - n) * r->frame_size;
+    TT_TRY(tt_check_interrupt(ctx));
+    pass.start -= n;
+    pass.last = pass.recache = true;
+    const size_t scope = tt_scope(ctx, "chunk.%lld/recache",
+                                  (long long)r->chunk);
+    run_network(ctx, r, NULL, x, (double)r->opt.context_noise, &pass);
+    tt_scope_end(ctx, scope);
+    return ctx->status;
+}

@@ -49,13 +49,15 @@ static tt_dtype real_type(void)
     return sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
 }
 
-/* Latents of the rollout in progress; absent when there is only one. */
+/* Latents of the rollout in progress; absent when nobody asks for them again.
+ */
 static part run_part(const tt_rollout *r, int i)
 {
     part p = { .dtype = real_type(), .rank = 2 };
     snprintf(p.name, sizeof p.name, i == 0 ? "clip" : "start");
     p.data = i == 0 ? r->clip : r->start;
-    p.dim[0] = i == 0 ? r->opt.latents : r->opt.overlap;
+    p.dim[0] = i == 0 ? r->opt.initial_frames + r->opt.latents
+                      : r->opt.overlap;
     p.dim[1] = r->frame_size;
     return p;
 }

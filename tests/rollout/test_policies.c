@@ -16,6 +16,7 @@ int main(void)
         "policy_mem_ema_k12", "policy_mem_adaptive_k12",
         "policy_mem_fifo_k9_s2", "policy_mem_fifo_k9_s0",
         "policy_deep_ds_k21", "policy_deep_pc_k21", "policy_deep_pc_k9",
+        "policy_longlive_k9", "policy_longlive_k9_flush",
     };
     const case_rule rules[] = {
         { "latents", 5e-6, 0, 1e-10 },

@@ -19,6 +19,7 @@ static const char *our_name(const char *theirs, const tt_json *p)
         { "tethercache", "tether" }, { "infinity_rope", "infinity" },
         { "memrope", "memrope" }, { "deep_forcing", "deep-forcing" },
         { "deep_sink", "deep-sink" }, { "causvid", "causvid" },
+        { "longlive", "longlive" },
         { "causvid_rolling", "causvid-rolling" } };
     if (!strcmp(theirs, "deep_forcing")
         && !strcmp(tt_json_str(p, "mode", "pc"), "ds"))
@@ -51,6 +52,7 @@ bool policy_read(tt_policy_options *o, const tt_json *json)
         { "score_temperature", "score-temperature" },
         { "alpha_long", "alpha-long" }, { "alpha_short", "alpha-short" },
         { "N", "compress-to" }, { "max_reuse", "max-reuse" },
+        { "global_sink", "global-sink" },
     };
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         put(o, knobs[i][1], tt_json_num(p, knobs[i][0], NAN));

@@ -11,7 +11,7 @@
 here=$1
 seconds=$2
 shift 2
-names=${*:-safetensors index zip pickle gguf spm json picture y4m shows dump trace state text lora}
+names=${*:-safetensors index zip pickle gguf spm json picture y4m shows dump trace state text lora weights}
 mkdir -p "$here/findings"
 
 seed() {   # name -> corpus folder with the files of ref_data

@@ -12,7 +12,7 @@
 static const char *const targets[] = {"safetensors", "index", "zip", "pickle",
                                       "gguf", "spm", "json", "picture", "y4m",
                                       "shows", "dump", "trace", "state",
-                                      "text", "lora"};
+                                      "text", "lora", "weights"};
 
 int main(int argc, char **argv)
 {

@@ -115,6 +115,8 @@ typedef struct tt_rollout_options {
     int64_t context_noise;       /* 0                                         */
     double steps[TT_MAX_STEPS];  /* 1000 750 500 250                          */
     int nsteps;
+    double first_steps[TT_MAX_STEPS]; /* of the first chunk that is generated */
+    int nfirst;                  /* 0: as the others                          */
     bool warp;                   /* true                                      */
     double shift;                /* 5                                         */
     tt_noise_source noise;

@@ -230,7 +230,7 @@ typedef struct tt_settings {
     int64_t sample, num_samples;
     const char *seed_rule, *noise;
     /* sampler */
-    const char *steps;
+    const char *steps, *first_steps; /* NULL: as the others                   */
     int warp, independent_first_frame;
     double shift;
     int64_t chunk, context_noise;
@@ -238,6 +238,7 @@ typedef struct tt_settings {
     int64_t initial_frames;
     /* policy */
     const char *cache, *preset;
+    bool of_model;                /* preset names a model, and is filled in */
     tt_knob_setting knob[TT_RUN_KNOBS]; /* what a record shows                */
     /* scenes and restarts */
     const char *scene, *scene_file, *cut_rule;

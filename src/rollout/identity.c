@@ -114,6 +114,8 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
         o->independent_first_frame);
     add(l, "shift=%.15g\nsteps=", o->shift);
     for (int i = 0; i < o->nsteps; i++) add(l, "%.15g,", r->schedule.t[i]);
+    for (int i = 0; i < o->nfirst; i++)
+        add(l, "%s%.15g,", i ? "" : "\nfirst_steps=", r->first.t[i]);
     add(l, "\ncontext_noise=%" PRId64 "\n", o->context_noise);
     add(l, "given_frames=%" PRId64 "\ngiven=%016" PRIx64 "\n",
         o->initial_frames, probe_values(r, o->initial, o->initial_frames));

@@ -144,20 +144,34 @@ static void silent(void *user, const char *sentence)
     (void)sentence;
 }
 
+/* The lists of steps. */
+static tt_status init_schedules(tt_ctx *ctx, tt_schedule *all,
+                                tt_schedule *first,
+                                const tt_rollout_options *o)
+{
+    TT_TRY(tt_schedule_init(ctx, all, o->shift, o->steps, o->nsteps, o->warp,
+                            o->context_noise));
+    *first = *all;
+    if (o->nfirst && o->noise.noise)
+        return tt_fail(ctx, TT_EINVAL, "noise from a file is for as many steps "
+                       "in every chunk; leave out --first-steps");
+    return o->nfirst ? tt_schedule_init(ctx, first, o->shift, o->first_steps,
+                                        o->nfirst, o->warp, o->context_noise)
+                     : TT_OK;
+}
+
 tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
                            const tt_rollout_options *opt)
 {
     TT_TRY(ctx->status);
-    tt_schedule schedule;
+    tt_schedule schedule, first;
     tt_policy_options policy = opt->policy;
     const tt_geometry geo = rollout_geometry(ctx, m, opt);
     void (*const warn)(void *, const char *) = ctx->warn;
     policy.context_noise = opt->context_noise;
     ctx->warn = silent;
     check_options(ctx, opt);
-    if (!ctx->status)
-        tt_schedule_init(ctx, &schedule, opt->shift, opt->steps, opt->nsteps,
-                         opt->warp, opt->context_noise);
+    if (!ctx->status) init_schedules(ctx, &schedule, &first, opt);
     if (!ctx->status) cache_check_geometry(ctx, &geo);
     if (!ctx->status) tt_policy_check(ctx, &policy, &geo);
     ctx->warn = warn;
@@ -279,16 +293,15 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
 {
     *out = NULL;
     if (ctx->status) return ctx->status;
-    tt_schedule schedule;
+    tt_schedule schedule, first;
     TT_TRY(check_options(ctx, opt));
     TT_TRY(check_inputs(ctx, opt, prompt));
-    TT_TRY(tt_schedule_init(ctx, &schedule, opt->shift, opt->steps, opt->nsteps,
-                            opt->warp, opt->context_noise));
+    TT_TRY(init_schedules(ctx, &schedule, &first, opt));
     tt_arena arena = {0};
     tt_rollout *r = tt_alloc0(ctx, &arena, 1, sizeof *r, "rollout");
     if (!r) return ctx->status;
     *r = (tt_rollout){ .arena = arena, .opt = *opt, .model = m,
-                       .prompt = prompt, .schedule = schedule,
+                       .prompt = prompt, .schedule = schedule, .first = first,
                        .opened = tt_now() };
     r->C = tt_dit_get_config(m)->in_dim;
     const int64_t frame[] = { r->C, opt->h, opt->w };

@@ -12,7 +12,7 @@ struct tt_rollout {
     const tt_dit *model;
     const tt_prompt *prompt;
     tt_cache *cache;
-    tt_schedule schedule;
+    tt_schedule schedule, first; /* of all chunks, of the first generated one */
     int64_t C;                   /* latent channels                           */
     int64_t frame_size;          /* C * h * w                                 */
     int64_t chunks;              /* of all rollouts, given ones included      */

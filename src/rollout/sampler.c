@@ -18,6 +18,13 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
                        double t, bool context);
 static void report(tt_rollout *r, int step, int steps);
 
+/* Steps of the next chunk. */
+static const tt_schedule *steps_of(const tt_rollout *r)
+{
+    const bool first = r->rollout == 0 && r->done == r->opt.initial_frames;
+    return first ? &r->first : &r->schedule;
+}
+
 /* Is the next chunk the last, and nobody interested in what it leaves? */
 static bool needs_no_context(tt_ctx *ctx, const tt_rollout *r)
 {
@@ -27,7 +34,7 @@ static bool needs_no_context(tt_ctx *ctx, const tt_rollout *r)
 
 tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
-    const tt_schedule *s = &r->schedule;
+    const tt_schedule *s = steps_of(r);
     tt_pass pass = rollout_pass(r, f);
     const bool ends = needs_no_context(ctx, r);
     const int steps = s->nsteps + !ends;
@@ -67,7 +74,7 @@ static void run_network(tt_ctx *ctx, tt_rollout *r, tt_host *flow,
 static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
 {
     const int64_t f = pass->frames, h = r->opt.h, w = r->opt.w;
-    const double t = r->schedule.t[pass->step];
+    const double t = steps_of(r)->t[pass->step];
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)pass->chunk, pass->step);
     TT_TAP_HOST(ctx, "x", r->x, f, r->C, h, w);
@@ -101,7 +108,7 @@ tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f)
 tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
     TT_TRY(tt_check_interrupt(ctx));
-    clean_pass(ctx, r, f, r->schedule.nsteps, (double)r->opt.context_noise,
+    clean_pass(ctx, r, f, steps_of(r)->nsteps, (double)r->opt.context_noise,
                true);
     report(r, 1, 1);
     return ctx->status;

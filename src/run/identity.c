@@ -133,6 +133,8 @@ static void add_settings(line *l, const tt_rollout_options *o)
         o->shift);
     for (int i = 0; i < o->nsteps; i++)
         add(l, "%s%.17g", i ? "," : "", o->steps[i]);
+    for (int i = 0; i < o->nfirst; i++)
+        add(l, "%s%.17g", i ? "," : " first-steps ", o->first_steps[i]);
     if (o->vae && tt_vae_class(o->vae) != TT_CLASS_F32)
         add(l, " vae-class %s", tt_class_saved(tt_vae_class(o->vae)));
     if (o->rollouts > 1)
@@ -192,6 +194,7 @@ static size_t key_length(const char *s)
     static const char *const keys[] = {
         "tether-run", "type", "class", "weights", "inputs", "seed", "sample",
         "size", "chunk", "first", "context-noise", "warp", "shift", "steps",
+        "first-steps",
         "vae-class", "rollouts", "latents", "overlap", "restart", "scenes",
         "policy"};
     const size_t n = word_end(s), equals = strcspn(s, "=");

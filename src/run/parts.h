@@ -36,6 +36,9 @@ tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *s,
 bool settings_encode(const tt_settings *s);
 /* One row per knob that any policy has, at most `room`: their number. */
 int settings_knob_rows(tt_setting *rows, int room);
+/* --preset, where it names a model: the settings that it needs, for those that
+ * were not given. */
+tt_status settings_fill_model(tt_ctx *ctx, tt_settings *g);
 /* `text`, then a line per policy, or preset. */
 const char *settings_policy_help(const char *text);
 const char *settings_preset_help(const char *text);

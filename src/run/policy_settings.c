@@ -57,10 +57,53 @@ const char *settings_policy_help(const char *text)
     return page;
 }
 
+/* Models of other groups with Wan's 1.3B transformer, as their configurations
+ * run them; all warped, with shift 5. Sources: thu-ml/Causal-Forcing
+ * configs/causal_forcing_dmd_*.yaml, NVlabs/LongLive v1.0
+ * configs/longlive_inference.yaml. */
+static const struct model_preset {
+    const char *name, *summary, *cache;
+    int64_t chunk;
+    const char *steps, *first_steps;
+} models[] = {
+    {"causal-forcing", "Causal-Forcing, chunk-wise", "full", 3,
+     "1000,750,500,250", NULL},
+    {"causal-forcing-frame", "Causal-Forcing, frame-wise", "full", 1,
+     "1000,750,500,250", NULL},
+    {"causal-forcing-2step", "Causal-Forcing++, frame-wise in 2 steps, 4 in "
+     "the first frame", "full", 1, "1000,500", "1000,750,500,250"},
+    {"causal-forcing-1step", "Causal-Forcing++, frame-wise in 1 step, 4 in "
+     "the first frame", "full", 1, "1000", "1000,750,500,250"},
+    {"longlive", "LongLive 1.0; its LoRA goes with --lora", "longlive", 3,
+     "1000,750,500,250", NULL}};
+enum { MODELS = sizeof models / sizeof *models };
+
+tt_status settings_fill_model(tt_ctx *ctx, tt_settings *g)
+{
+    const struct model_preset *m = models;
+    while (g->preset && m < models + MODELS && strcmp(m->name, g->preset)) m++;
+    if (!g->preset || m == models + MODELS) return ctx->status;
+    const size_t n = strlen(m->cache);
+    if (!tt_settings_was_given(g, "cache")) g->cache = m->cache;
+    if (strncmp(g->cache, m->cache, n) || (g->cache[n] && g->cache[n] != ':'))
+        return tt_fail(ctx, TT_EINVAL, "--preset %s goes with --cache %s, not "
+                       "%s", m->name, m->cache, g->cache);
+    if (!tt_settings_was_given(g, "chunk")) g->chunk = m->chunk;
+    if (!tt_settings_was_given(g, "first-steps")
+        && !tt_settings_was_given(g, "steps")) g->first_steps = m->first_steps;
+    if (!tt_settings_was_given(g, "steps")) g->steps = m->steps;
+    g->of_model = true;
+    return ctx->status;
+}
+
 const char *settings_preset_help(const char *text)
 {
     const char *page = page_begin();
     page_add("%s", text);
+    for (int i = 0; i < MODELS; i++)
+        page_add("\n%s: %s (%s, chunk=%lld, steps=%s)", models[i].name,
+                 models[i].summary, models[i].cache,
+                 (long long)models[i].chunk, models[i].steps);
     for (int i = 0; tt_policy_at(i); i++) {
         const tt_policy_preset *p = tt_policy_at(i)->presets;
         for (; p && p->name; p++)
@@ -166,7 +209,8 @@ static void check_belongs(tt_ctx *ctx, const tt_settings *g,
 {
     const tt_settings_given *given = &g->given;
     static const char *const clips[] = {"overlap", "restart"};
-    if (tt_settings_was_given(g, "preset") && !has_presets(c, NULL))
+    if (tt_settings_was_given(g, "preset") && !g->of_model
+        && !has_presets(c, NULL))
         no_effect(ctx, "preset", c->name, has_presets);
     for (int i = 0; i < 2 && !ctx->status; i++)
         if (tt_settings_was_given(g, clips[i]) && !restarts(c, NULL))
@@ -226,7 +270,7 @@ tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *g,
 {
     TT_TRY(tt_policy_parse(ctx, p, g->cache));
     check_belongs(ctx, g, p->cls);
-    if (g->preset) apply_preset(ctx, g, p);
+    if (g->preset && !g->of_model) apply_preset(ctx, g, p);
     /* The cache must fill exactly: 1 + 3 i frames. */
     const tt_knob *budget = tt_policy_knob(p->cls, "budget");
     if ((p->cls->flags & TT_FILLS_EXACTLY) && g->independent_first_frame

@@ -203,6 +203,12 @@ static void write_model(tt_ctx *ctx, json_out *j, const tt_run *run)
     for (int i = 0; i < s.nsteps; i++) json_real(j, NULL, s.t[i]);
     json_real(j, NULL, (double)o->context_noise);
     json_close(j, ']');
+    if (!o->nfirst || tt_schedule_init(ctx, &s, o->shift, o->first_steps,
+                                       o->nfirst, o->warp, o->context_noise))
+        return;
+    json_open(j, "first_timesteps", '[');
+    for (int i = 0; i < s.nsteps; i++) json_real(j, NULL, s.t[i]);
+    json_close(j, ']');
 }
 
 static void write_times(json_out *j, const record *r,

@@ -240,6 +240,9 @@ static tt_status fill_sampler(tt_ctx *ctx, tt_settings *g,
         return tt_fail(ctx, TT_EINVAL, "--context-noise must be 0 to 1000, but "
                        "%lld was given", (long long)g->context_noise);
     o->nsteps = n;
+    if (g->first_steps)
+        TT_TRY(tt_setting_steps(ctx, o->first_steps, &o->nfirst, NULL,
+                                g->first_steps));
     o->warp = g->warp != 0;
     o->shift = g->shift;
     o->chunk = g->chunk;
@@ -278,6 +281,7 @@ tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,
 {
     *opt = tt_rollout_defaults();
     if (ctx->status) return ctx->status;
+    TT_TRY(settings_fill_model(ctx, g));
     TT_TRY(check_text(ctx, g));
     TT_TRY(check_noise(ctx, g));
     TT_TRY(check_size(ctx, g));

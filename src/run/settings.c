@@ -84,6 +84,8 @@ static const tt_setting fixed[] = {
      "denoising steps: how many, 1 to 100 (default 4), evenly spaced from 1000 "
      "downwards; or the list itself, like 1000,750,500,250. -v prints the "
      "timesteps"},
+    {TT_SETTING_TEXT, "first-steps", 0, AT(first_steps), "N",
+     "the same for the first chunk (default: as the others)"},
     {TT_SETTING_SWITCH, "warp", 0, AT(warp), NULL,
      "map the steps through the shifted schedule (default: yes)"},
     {TT_SETTING_REAL, "shift", 0, AT(shift), "X",
@@ -111,7 +113,8 @@ static const tt_setting fixed[] = {
      "what stays in the cache (default tether), also with knobs as in "
      "tether:tau=0.6:pool=frame. The policies:"},
     {TT_SETTING_TEXT, "preset", 0, AT(preset), "NAME",
-     "settings of --cache tether by name; an explicit option wins:"},
+     "settings of --cache tether, or of a model, by name; an explicit option "
+     "wins:"},
     {TT_SETTING_INT, "rollouts", 0, AT(rollouts), "N",
      "causvid: clips, each with --latents frames, of which all but the last "
      "4 (overlap-1) + 1 video frames are shown (default 1)"},

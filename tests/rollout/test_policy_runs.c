@@ -477,6 +477,28 @@ static void check_restart_options(tt_ctx *ctx)
 }
 
 /* Cuts for other policies and scenes beyond the end are pointed out. */
+/* The first chunk as with its own steps throughout, also when the run is loaded
+ * or made again behind it. */
+static void check_first_steps(tt_ctx *ctx)
+{
+    tt_rollout_options four = options("full", -1, 0), o = four;
+    const size_t chunk = (size_t)(3 * SIZE) * sizeof(tt_real);
+    o.nsteps = 1;
+    tt_real *of_one = whole(ctx, &o);
+    memcpy(o.first_steps, four.steps, sizeof four.steps);
+    o.nfirst = four.nsteps;
+    tt_real *x = whole(ctx, &four), *y = whole(ctx, &o);
+    expect_bits("the first chunk", x, y, chunk);
+    expect(memcmp((char *)x + chunk, (char *)y + chunk, chunk)
+               && memcmp(of_one, y, chunk), "the other chunks have one step");
+    check_resume(ctx, &o, 1);
+    o.first_steps[1] = 1000;
+    tt_rollout *r;
+    expect_status(tt_rollout_open(ctx, &r, model, prompt, &o), TT_EINVAL,
+                  "first steps that do not decrease");
+    free(x), free(y), free(of_one);
+}
+
 static int warnings;
 static void count_warning(void *user, const char *sentence)
 {
@@ -542,6 +564,7 @@ int main(void)
     check_restart_vae(ctx);
     check_restart_options(ctx);
     check_warnings(ctx);
+    check_first_steps(ctx);
     tt_prompt_free(second);
     tt_prompt_free(prompt);
     tt_dit_close(model);

@@ -35,6 +35,9 @@ typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */
     bool during;           /* latents and frames alternate: one peak of both  */
     tt_stage text, latents, decoding;
+    tt_stage lora;         /* merged into the transformer: `held` where that is
+                              still to come, in all peaks; into the encoder: in
+                              text.held                                       */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
     int64_t cache_files;   /* on disk: keys and values of the latents, where
                               kv_dir is set; not in `cache` then              */

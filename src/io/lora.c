@@ -611,6 +611,19 @@ static tt_status describe(tt_weights *w, const lora_file *f)
     return TT_OK;
 }
 
+static void add_up(tt_weights *w)
+{
+    w->merged = 0;
+    w->merging = 0;
+    for (int64_t i = 0; i < w->count; i++) {
+        const int64_t n = tt_tensor_count(&w->item[i].t);
+        const lora_patch *p = w->item[i].patch;
+        if (p) w->merged += n * (int64_t)sizeof(float);
+        for (; p; p = p->next)
+            w->merging += 2.0 * (double)n * (double)(p->diff ? 1 : p->rank);
+    }
+}
+
 tt_status lora_add(tt_weights *w, const char *list)
 {
     tt_ctx *ctx = w->ctx;
@@ -630,6 +643,7 @@ tt_status lora_add(tt_weights *w, const char *list)
         TT_TRY(ctx->status);
         TT_TRY(describe(w, a.from));
     }
+    add_up(w);
     return TT_OK;
 }
 

@@ -133,8 +133,8 @@ tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
     float *v = tt_alloc(ctx, a, n, sizeof *v, x->name);
     TT_TRY(ctx->status);
     *out = tt_tensor_make(v, TT_F32, t->rank, t->dim);
-    if (w->shapes_alone) { /* a plan counts the pages of a process */
-        memset(v, 0, (size_t)n * sizeof *v);
+    if (w->shapes_alone) { /* small ones are looked at */
+        if (t->rank < 2) memset(v, 0, (size_t)n * sizeof *v);
         return TT_OK;
     }
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);

@@ -29,6 +29,8 @@ struct tt_weights {
     bool shapes_alone;  /* tt_weights_options                                */
     bool checked;       /* its values: tt_weights_check                      */
     struct lora_file *lora; /* merged into it (lora.h); NULL: none            */
+    int64_t merged;     /* bytes of the weights that they change, as floats   */
+    double merging;     /* operations of that                                 */
     int64_t capacity;   /* of blank weights (blank.h), in tensors; 0: these
                            are those of a file                               */
     int64_t next;       /* bytes of them that are given out                  */

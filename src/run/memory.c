@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cache/kept.h"
+#include "io/weights.h"
 #include "rollout/run.h"
 #include "tether/device.h"
 #include "tether/team.h"
@@ -98,7 +99,8 @@ static void look_at_text(const tt_ctx *ctx, tt_run *run)
     tt_ctx c = {.ops = ctx->ops, .nthreads = ctx->nthreads, .warn = silent,
                 .team = ctx->team, .matrix_unit = ctx->matrix_unit,
                 .interrupt = ctx->interrupt};
-    const tt_weights_options opt = {.ema = -1, .shapes_alone = true};
+    const tt_weights_options opt = {.ema = -1, .shapes_alone = true,
+                                    .lora = run->s.model.lora};
     const int64_t tokens = plan_tokens(run);
     const char *path;
     tt_weights *w = NULL;
@@ -110,9 +112,9 @@ static void look_at_text(const tt_ctx *ctx, tt_run *run)
         const tt_umt5_config *e = tt_umt5_config_of(enc);
         const double layer = 4.0 * (double)(e->dim * e->dim_attn)
                            + 3.0 * (double)(e->dim * e->dim_ffn);
-        run->encoder.mapped = weight_bytes(w);
+        run->encoder.mapped = weight_bytes(w) - w->merged;
         run->encoder.held = encoder_values(e, tokens)
-                          * (int64_t)sizeof(tt_real);
+                          * (int64_t)sizeof(tt_real) + w->merged;
         run->encoder.operations = 2.0 * layer * (double)e->layers
                                 * (double)(tokens * run->texts.n);
     }
@@ -170,7 +172,8 @@ static void add_latents(const tt_ctx *ctx, const tt_run *run,
     n->keys = o->keep_keys;
     n->latents_file = latent_bytes(run, o);
     n->latents.held = n->cache + n->activations + n->latents_file;
-    n->latents.mapped = weight_bytes(tt_dit_weights(run->dit));
+    const tt_weights *w = tt_dit_weights(run->dit);
+    n->latents.mapped = weight_bytes(w) - w->merged;
     n->latents.peak = n->before + text_bytes(run) + n->latents.held;
 }
 
@@ -218,6 +221,12 @@ tt_needs plan_needs(const tt_ctx *ctx, const tt_run *run,
     add_text(run, &n);
     add_latents(ctx, run, q, &n);
     add_decoding(ctx, run, q, &n);
+    n.lora.held = tt_dit_weights(run->dit)->shapes_alone
+                ? tt_dit_weights(run->dit)->merged : 0;
+    n.lora.operations = tt_dit_weights(run->dit)->merging;
+    n.text.peak += n.lora.held;
+    n.latents.peak += n.lora.held;
+    if (q->vae) n.decoding.peak += n.lora.held;
     if (n.during)
         n.latents.peak = n.decoding.peak = n.latents.peak + n.decoding.held
                                          - n.latents_file;

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/parallel.h"
+#include "io/lora.h"
 #include "rollout/run.h"
 #include "tether/team.h"
 #include "tether/text.h"
@@ -240,6 +242,30 @@ static void time_decoding(tt_ctx *ctx, const tt_run *run, tt_needs *n)
     tt_vae_close(vae);
 }
 
+/* n rows of a matrix of b columns, by a LoRA of rank c */
+static double merging(trial *t, int64_t n)
+{
+    lora_row *const add = lora_row_here();
+    float *w = numbers(t, n * t->b, sizeof *w);
+    const float *up = numbers(t, t->c, sizeof *up);
+    const float *down = numbers(t, t->c * t->b, sizeof *down);
+    if (t->ctx.status) return 0;
+    const double begin = now(t);
+    TT_PARALLEL_FOR_WORK(&t->ctx, n * t->b / 32 * t->c)
+    for (int64_t i = 0; i < n; i++)
+        add(w + i * t->b, up, down, 0.5f, t->c, t->b);
+    return now(t) - begin;
+}
+
+static void time_lora(tt_ctx *ctx, tt_needs *n)
+{
+    enum { ROWS = 64, COLUMNS = 1536, RANK = 64 };
+    const trial t = {.b = COLUMNS, .c = RANK};
+    if (n->lora.operations == 0) return;
+    n->lora.seconds = n->lora.operations * measure(ctx, t, merging, ROWS)
+                    / (2.0 * COLUMNS * RANK);
+}
+
 /* Weights of few rows are read once a prompt. */
 static void time_text(tt_ctx *ctx, const tt_run *run, tt_needs *n)
 {
@@ -256,6 +282,7 @@ tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, tt_needs *out)
     if (ctx->device || tt_team_size(ctx) > 1)
         return tt_fail(ctx, TT_EUNSUPPORTED, "time is planned on one rank, "
                        "with values in memory of the host");
+    time_lora(ctx, out);
     time_text(ctx, run, out);
     time_latents(ctx, run, out);
     time_decoding(ctx, run, out);

@@ -356,6 +356,8 @@ static void check_both(void)
         exact[k] += value(9, k);
     }
     if (w) compare(w, name, base, exact, 64 * 80, "both");
+    expect(w && w->merged == 64 * 80 * 4 && w->merging == 2.0 * 64 * 80 * 3,
+           "what merging takes: %lld bytes", w ? (long long)w->merged : -1);
     tt_weights_close(w);
 }
 

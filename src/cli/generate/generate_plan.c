@@ -57,6 +57,7 @@ static void print_memory(const tt_needs *n)
     row("decoder", n->decoding.mapped, "");
     printf("memory\n");
     row("held already", n->before, "");
+    row("merged LoRA", n->lora.held, "the weights that it changes, as floats");
     row("text encoder", n->text.held, "");
     row("cache", n->cache, "keys and values, with those of the prompt");
     row("activations", n->activations,
@@ -93,7 +94,7 @@ static void print_model(const session *s)
 
 static void print(const tt_needs *n, int64_t videos)
 {
-    const double all = n->text.seconds + (double)videos
+    const double all = n->lora.seconds + n->text.seconds + (double)videos
                      * (n->latents.seconds + n->decoding.seconds);
     print_memory(n);
     printf("disk%s\n", videos > 1 ? ", of every video" : "");
@@ -106,6 +107,7 @@ static void print(const tt_needs *n, int64_t videos)
     if (all > 0)
         printf("time%s\n", videos > 1 ? ", of every video but for the text"
                                       : "");
+    time_row("merging LoRAs", n->lora.seconds, n->lora.operations);
     time_row("text", n->text.seconds, n->text.operations);
     time_row("latents", n->latents.seconds, n->latents.operations);
     time_row("decoding", n->decoding.seconds, n->decoding.operations);

@@ -83,6 +83,7 @@ static const opt_spec options[] = {
     TT_MODEL_ROWS_DIT(settings, model),
     TT_MODEL_ROW_VAE(settings, model),
     TT_MODEL_ROWS_TEXT(settings, model),
+    TT_MODEL_ROW_LORA(settings, model.lora),
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT", "prompt"},
     {OPT_TEXT, "cache", 0, offsetof(settings, cache), "POLICY",
      "cache policy (default tether, with K = 9)"},

@@ -51,6 +51,7 @@ static const opt_spec options[] = {
     TT_MODEL_ROWS_DIT(settings, model),
     TT_MODEL_ROW_VAE(settings, model),
     TT_MODEL_ROWS_TEXT(settings, model),
+    TT_MODEL_ROW_LORA(settings, model.lora),
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT", "prompt"},
     {OPT_INT, "latents", 0, offsetof(settings, latents), "N",
      "latent frames (default 12)"},

@@ -36,7 +36,10 @@ tt_status validate_model_open(tt_ctx *ctx, validate_model *p,
     if (tt_model_tokenizer(ctx, spiece, sizeof spiece, paths) == TT_OK &&
         tt_model_text_encoder(ctx, &encoder, paths) == TT_OK) {
         tt_tokenizer_open(ctx, &p->tok, spiece);
-        if (!ctx->status) tt_umt5_open(ctx, &p->enc, encoder);
+        const tt_weights_options opt = {.ema = -1, .lora = paths->lora};
+        tt_weights *w;
+        if (!tt_weights_open(ctx, &w, encoder, TT_MODEL_T5, &opt))
+            tt_umt5_load(ctx, &p->enc, w);
     } else {
         tt_clear(ctx);
     }

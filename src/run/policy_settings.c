@@ -60,7 +60,8 @@ const char *settings_policy_help(const char *text)
 /* Models of other groups with Wan's 1.3B transformer, as their configurations
  * run them; all warped, with shift 5. Sources: thu-ml/Causal-Forcing
  * configs/causal_forcing_dmd_*.yaml, NVlabs/LongLive v1.0
- * configs/longlive_inference.yaml. */
+ * configs/longlive_inference.yaml, JaydenLyh/Reward-Forcing
+ * configs/reward_forcing.yaml. */
 static const struct model_preset {
     const char *name, *summary, *cache;
     int64_t chunk;
@@ -75,7 +76,9 @@ static const struct model_preset {
     {"causal-forcing-1step", "Causal-Forcing++, frame-wise in 1 step, 4 in "
      "the first frame", "full", 1, "1000", "1000,750,500,250"},
     {"longlive", "LongLive 1.0; its LoRA goes with --lora", "longlive", 3,
-     "1000,750,500,250", NULL}};
+     "1000,750,500,250", NULL},
+    {"reward-forcing", "Reward-Forcing", "reward", 3, "1000,750,500,250",
+     NULL}};
 enum { MODELS = sizeof models / sizeof *models };
 
 tt_status settings_fill_model(tt_ctx *ctx, tt_settings *g)

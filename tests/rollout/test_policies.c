@@ -16,7 +16,8 @@ int main(void)
         "policy_mem_ema_k12", "policy_mem_adaptive_k12",
         "policy_mem_fifo_k9_s2", "policy_mem_fifo_k9_s0",
         "policy_deep_ds_k21", "policy_deep_pc_k21", "policy_deep_pc_k9",
-        "policy_longlive_k9", "policy_longlive_k9_flush",
+        "policy_longlive_k9", "policy_longlive_k9_flush", "policy_reward_k9",
+        "policy_reward_k9_fast", "policy_reward_k9_s2",
     };
     const case_rule rules[] = {
         { "latents", 5e-6, 0, 1e-10 },

@@ -19,7 +19,7 @@ static const char *our_name(const char *theirs, const tt_json *p)
         { "tethercache", "tether" }, { "infinity_rope", "infinity" },
         { "memrope", "memrope" }, { "deep_forcing", "deep-forcing" },
         { "deep_sink", "deep-sink" }, { "causvid", "causvid" },
-        { "longlive", "longlive" },
+        { "longlive", "longlive" }, { "reward", "reward" },
         { "causvid_rolling", "causvid-rolling" } };
     if (!strcmp(theirs, "deep_forcing")
         && !strcmp(tt_json_str(p, "mode", "pc"), "ds"))
@@ -52,7 +52,7 @@ bool policy_read(tt_policy_options *o, const tt_json *json)
         { "score_temperature", "score-temperature" },
         { "alpha_long", "alpha-long" }, { "alpha_short", "alpha-short" },
         { "N", "compress-to" }, { "max_reuse", "max-reuse" },
-        { "global_sink", "global-sink" },
+        { "global_sink", "global-sink" }, { "sink_keep", "sink-keep" },
     };
     for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
         put(o, knobs[i][1], tt_json_num(p, knobs[i][0], NAN));
@@ -181,7 +181,8 @@ void policy_stored_keys(rolled *r, tt_real *out, const tt_layer *y)
     const char *name = y->opt->name;
     int64_t n = y->len;
     run_fetch(r->ctx, out, y->k, y->cap * width);
-    if (r->tether || !strcmp(name, "memrope")) return;
+    if (r->tether || !strcmp(name, "memrope") || !strcmp(name, "reward"))
+        return;
     if (!strcmp(name, "infinity")) n = g->L;
     int32_t *pos = tt_alloc(r->ctx, &r->arena, 3 * n, sizeof *pos,
                             "positions");

@@ -166,7 +166,7 @@ $(B)/tether: LDLIBS_ALL += $(EXPORTS)
 $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-include tools/make/kernels.mk tools/make/cuda.mk
+include tools/make/kernels.mk tools/make/cuda.mk tools/make/viewer.mk
 
 # The list of cache policies is that of their files.
 POLICIES := $(sort $(wildcard src/cache/policies/*.c))

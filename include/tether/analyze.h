@@ -134,7 +134,7 @@ void tt_recording_set_seconds(tt_recording *r, double seconds);
 
 typedef struct tt_analyze_options {
     const char *folder;        /* where files go; made when missing           */
-    bool csv, json, svg;
+    bool csv, json, html;
     int64_t reference;         /* frames of the reference set, from the first */
     const tt_recording *reference_run; /* instead: all frames of another run  */
     bool norm;                 /* distances in reference standard deviations  */
@@ -157,15 +157,15 @@ tt_analyze_options tt_analyze_defaults(void);
  *   selection    D   candidates, scores and decisions of every round
  *   compression, chosen   D   of Deep Forcing, by source frame and by token
  *                    (tokens: of opt->layer, or when there are few)
- * each as .csv, .json, and where there is a picture .svg. Files of an earlier
- * analysis are replaced; other files stay, but with ctx->overwrite.
+ * each as .csv and .json, and index.html: the page of tt_report_write. Files of
+ * an earlier analysis are replaced; other files stay, but with ctx->overwrite.
  * Errors  TT_EINVAL  a layer or reference the runs do not have; a file that
  *                    is no analysis stands under one of the names */
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt);
 
 /* E. Exact, network-free pixel metrics of videos (anything tt_video_in reads):
- * pixels and flickering .csv, .json; pixels .svg. temporal_flickering is
+ * pixels and flickering .csv, .json; pixels.html. temporal_flickering is
  * VBench's formula on all frames; VBench-Long drops static clips first, which
  * needs a network. The rest (means, saturation, sharpness) are proxies of our
  * own. n is at most 1024. */

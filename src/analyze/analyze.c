@@ -2,12 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Next    measure.h (the formulas), figures.c (the pictures) */
+ * Next    measure.h (the formulas), report.c (the page) */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/figures.h"
 #include "analyze/files.h"
 #include "analyze/output.h"
 #include "analyze/table.h"
@@ -16,7 +15,7 @@ static const char what[] = "an analysis";
 
 tt_analyze_options tt_analyze_defaults(void)
 {
-    return (tt_analyze_options){.csv = true, .json = true, .svg = true,
+    return (tt_analyze_options){.csv = true, .json = true, .html = true,
                                 .reference = 3, .window = 1, .layer = -1};
 }
 
@@ -359,53 +358,16 @@ tt_status output_check(tt_ctx *ctx, tt_recording *const *run, int n,
     return TT_OK;
 }
 
-typedef bool (*run_figure)(figure *, tt_ctx *, tt_recording *const *, int,
-                           const tt_analyze_options *);
-typedef bool (*drift_figure)(figure *, tt_ctx *, const drift_run *, int,
-                             const tt_analyze_options *);
-
-static const struct { const char *name; drift_figure draw; } drift_figures[] =
-    {{"drift", figure_drift}, {"features", figure_features}};
-static const struct { const char *name; run_figure draw; } run_figures[] =
-    {{"biography", figure_biography}, {"retention", figure_retention},
-     {"selection", figure_selection}};
-enum { NDRIFT = 2, NMAPS = 3 };
-
-tt_status output_figures(tt_ctx *ctx, tt_recording *const *run, int n,
-                         const drift_run *drift, int ndrift,
-                         const tt_analyze_options *opt, output_fn fn,
-                         void *user)
-{
-    figure f;
-    for (int k = 0; k < NDRIFT + NMAPS && !ctx->status; k++) {
-        tt_arena_mark m = tt_arena_here(&ctx->scratch);
-        bool drawn = k < NDRIFT
-            ? drift_figures[k].draw(&f, ctx, drift, ndrift, opt)
-            : run_figures[k - NDRIFT].draw(&f, ctx, run, n, opt);
-        const char *name = k < NDRIFT ? drift_figures[k].name
-                                      : run_figures[k - NDRIFT].name;
-        if (drawn) fn(ctx, &f, name, user);
-        tt_arena_reset(&ctx->scratch, m);
-    }
-    return ctx->status;
-}
-
-static void save_figure(tt_ctx *ctx, figure *f, const char *name, void *user)
-{
-    output_figure(ctx, f, name, user);
-}
-
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt)
 {
     static const char *const name[] = {
-        "drift", "features", "biography", "weights", "retention", "steps",
+        "drift", "biography", "weights", "retention", "steps",
         "summary", "selection", "compression", "chosen", NULL};
     tt_arena mem = {0};
     TT_TRY(output_check(ctx, run, n, opt));
-    TT_TRY(output_keep(ctx, opt, name));
+    TT_TRY(output_keep(ctx, opt, name, "index"));
     TT_TRY(files_make_folder(ctx, opt->folder));
-    tt_analyze_options copy = *opt;
     drift_run *drift = tt_alloc(ctx, &mem, n, sizeof *drift, what);
     TT_TRY(ctx->status);
     int ndrift = drift_all(drift, ctx, &mem, run, n, opt);
@@ -419,8 +381,10 @@ tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
     if (!ctx->status) write_selection(ctx, run, n, opt);
     if (!ctx->status) write_compression(ctx, run, n, opt);
     if (!ctx->status) write_chosen(ctx, run, n, opt);
-    if (!ctx->status && opt->svg)
-        output_figures(ctx, run, n, drift, ndrift, opt, save_figure, &copy);
+    if (!ctx->status && opt->html)
+        tt_report_write(ctx, files_join(ctx, &mem, opt->folder, "index",
+                                        ".html"),
+                        n == 1 ? run[0]->label : "Runs compared", run, n, opt);
     tt_arena_free(&mem);
     return ctx->status;
 }

@@ -116,3 +116,17 @@ void running_mean(double *x, int64_t n, int64_t w)
         x[f] = sum / (double)(f - first + 1);
     }
 }
+
+double frame_motion(float *z, const tt_recording *r, int64_t f)
+{
+    const int64_t n = r->C * r->P;
+    double sum = 0;
+    if (f < 1) return NAN;
+    recording_frame(z, r, f - 1);
+    recording_frame(z + n, r, f);
+    for (int64_t i = 0; i < n; i++) {
+        const double d = (double)z[n + i] - (double)z[i];
+        sum += d * d;
+    }
+    return sqrt(sum / (double)n);
+}

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/figures.h"
+#include "analyze/measure.h"
 
 const char *const curve_names[CURVES] = {"mean", "std", "k_mean", "k_std",
                                          "v_mean", "v_std"};

@@ -39,6 +39,30 @@ void drift_curve(double *out, const double *x, const double *ref,
 /* x[f] = mean of x[max(0, f-w+1) .. f], in place. */
 void running_mean(double *x, int64_t n, int64_t w);
 
+enum { CURVES = 6, RUNS_MAX = 1024 };
+extern const char *const curve_names[CURVES]; /* "mean" ... "v_std"           */
+
+/* Drift of one run (or of the mean over runs of one label). */
+typedef struct drift_run {
+    const char *label;
+    int64_t n[CURVES];          /* frames; 0: not recorded                    */
+    double *curve[CURVES];      /* mean, std of latents; of k; of v           */
+} drift_run;
+
+/* Drift of all runs with the options applied, memory in `mem`; the number of
+ * entries of `out` [n] filled (fewer than n with opt->average). 0 after a
+ * failure. */
+int drift_all(drift_run *out, tt_ctx *ctx, tt_arena *mem,
+              tt_recording *const *run, int n, const tt_analyze_options *opt);
+
+/* Mean of curve k over the last quarter of its frames, rounded up: one frame
+ * of a curve says little. NaN when it was not recorded. */
+double drift_last_quarter(const drift_run *run, int k);
+
+/* Root mean square of latent frame f less the frame before; NaN for the
+ * first. z [2, C, P] to work in. */
+double frame_motion(float *z, const tt_recording *r, int64_t f);
+
 /* ---- B: weights of summaries (biography.c) ------------------------------- */
 
 /* How much of every source frame is in the long-term (-2) and short-term (-3)
@@ -80,6 +104,38 @@ typedef struct retention_summary {
                                     memory, until the end at most; NAN        */
 } retention_summary;
 retention_summary retention_sum_up(const tt_recording *r, int64_t layer);
+
+/* ---- D: decisions of TetherCache (edits.c) ------------------------------- */
+
+/* Candidates of a round that were in memory before. They come first, and memory
+ * is full when rounds are held: as many as are kept. */
+int64_t round_members(const tt_recording *r, int64_t round);
+
+/* Before the edit of a frame that is admitted: mean and deviation of every
+ * channel, [4, width] as in kv_stats. */
+typedef struct frame_edit {
+    int64_t round, layer, frame;
+    const double *trusted;   /* of sinks and members                          */
+    const float *own;
+} frame_edit;
+typedef void (*edit_fn)(void *user, const tt_recording *r,
+                        const frame_edit *e);
+
+/* All edits, layer by layer and in the order of rounds; none where the run
+ * lacks statistics, rounds or tau. */
+tt_status edits_all(tt_ctx *ctx, const tt_recording *r, edit_fn fn,
+                    void *user);
+
+/* Keys or values of an edit in a few numbers. An edit with tau takes distance
+ * to (1 - tau) distance, spread to (1 - tau) spread + tau. */
+typedef struct edit_part {
+    double distance;   /* rms over channels of (own mean - trusted) / trusted
+                          deviation                                           */
+    double spread;     /* mean over channels of own / trusted deviation       */
+    int64_t channel;   /* the one farthest away                               */
+    double own[2], trusted[2]; /* its mean and deviation                      */
+} edit_part;
+edit_part edit_sum_up(const tt_recording *r, const frame_edit *e, bool values);
 
 /* ---- E: pixels (pixels.c) ------------------------------------------------ */
 

@@ -1,10 +1,10 @@
-/* output.c: where tables and figures go, and what they may replace.
+/* output.c: where tables go, and what they may replace.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   a file of an earlier analysis is known by how it begins: a table in
- *         CSV by its columns, in JSON by the word before them, a figure by the
- *         head of its SVG. */
+ *         CSV by its columns, in JSON by the word before them, the page by the
+ *         program that made it. */
 #include "analyze/output.h"
 
 #include <errno.h>
@@ -63,24 +63,6 @@ tt_status output_table(tt_ctx *ctx, table *t, const char *name,
     return ctx->status;
 }
 
-tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,
-                        const tt_analyze_options *opt)
-{
-    tt_arena *mem = &ctx->scratch;
-    tt_arena_mark m = tt_arena_here(mem);
-    const char *svg = files_join(ctx, mem, opt->folder, name, ".svg");
-    if (!ctx->status && opt->svg) {
-        text t;
-        text_begin(&t, ctx);
-        figure_svg(&t, f);
-        text_save(&t, svg);
-        text_end(&t);
-    }
-    figure_end(f);
-    tt_arena_reset(mem, m);
-    return ctx->status;
-}
-
 /* ---- what is there ------------------------------------------------------- */
 
 /* Is there something that `mark` does not begin, or is not near the beginning
@@ -119,7 +101,7 @@ static tt_status keep(tt_ctx *ctx, const tt_analyze_options *opt,
 }
 
 tt_status output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
-                      const char *const *name)
+                      const char *const *name, const char *page)
 {
     char first[80];
     for (; *name && !ctx->overwrite; name++) {
@@ -133,7 +115,9 @@ tt_status output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
                      columns + n + 1);
         if (opt->json && columns)
             TT_TRY(keep(ctx, opt, *name, ".json", first, true));
-        if (opt->svg) TT_TRY(keep(ctx, opt, *name, ".svg", FIGURE_SVG, false));
     }
+    if (opt->html && !ctx->overwrite)
+        return keep(ctx, opt, page, ".html",
+                    "name=\"generator\" content=\"tether ", false);
     return ctx->status;
 }

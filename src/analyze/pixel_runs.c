@@ -6,6 +6,10 @@
 
 #include "analyze/files.h"
 #include "analyze/output.h"
+#include "analyze/report.h"
+#include "io/jsonout.h"
+#include "io/page.h"
+#include "tether/outfile.h"
 #include "tether/video.h"
 
 static const char what[] = "pixel statistics";
@@ -110,33 +114,78 @@ static tt_status write_flickering(tt_ctx *ctx, const char *const *label,
     return output_table(ctx, &t, "flickering", opt);
 }
 
+/* The data of tools/viewer/pixels.js. */
+static void put_pixels(FILE *f, const char *const *label,
+                       const pixel_list *list, int n)
+{
+    fputs("{\"kind\": \"pixels\",\n", f);
+    page_facts(f, NULL);
+    fputs(",\n\"videos\": [", f);
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ",\n{\"label\": " : "{\"label\": ", f);
+        json_string(f, label[i]);
+        fputs(", \"flickering\": ", f);
+        page_number(f, pixel_flickering(list[i].row, list[i].n), 9);
+        fputs(", \"frames\": [", f);
+        for (int64_t k = 0; k < list[i].n; k++) {
+            const pixel_row *p = &list[i].row[k];
+            const double x[] = {(p->mean[0] + p->mean[1] + p->mean[2]) / 3,
+                                p->saturation, p->sharpness, p->change};
+            fputs(k ? "," : "", f);
+            report_reals(f, x, 4, 6);
+        }
+        fputs("]}", f);
+    }
+    fputs("]}\n", f);
+}
+
+static tt_status write_page(tt_ctx *ctx, const char *const *label,
+                            const pixel_list *list, int n,
+                            const tt_analyze_options *opt)
+{
+    tt_out out;
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *path = files_join(ctx, &ctx->scratch, opt->folder, "pixels",
+                                  ".html");
+    if (!ctx->status && tt_out_open(ctx, &out, path) == TT_OK) {
+        page_open(out.file, "Pixels of videos", NULL);
+        fputs("<h1>Pixels of videos</h1>\n", out.file);
+        for (int i = 0; i < n; i++) {
+            fputs("<p>", out.file);
+            page_xml(out.file, label[i]);
+            fprintf(out.file, ": temporal flickering %.6g of %lld frames</p>\n",
+                    pixel_flickering(list[i].row, list[i].n),
+                    (long long)list[i].n);
+        }
+        page_data(out.file);
+        put_pixels(out.file, label, list, n);
+        page_close(out.file);
+        tt_out_finish(ctx, &out);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
 tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
                             const tt_analyze_options *opt)
 {
     static const char *const name[] = {"pixels", "flickering", NULL};
     tt_arena mem = {0};
-    figure f;
     if (n < 1 || n > RUNS_MAX)
         return tt_fail(ctx, TT_EINVAL, "1 to %d videos can be analysed "
                        "together, not %d", RUNS_MAX, n);
-    TT_TRY(output_keep(ctx, opt, name));
+    TT_TRY(output_keep(ctx, opt, name, "pixels"));
     TT_TRY(files_make_folder(ctx, opt->folder));
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     pixel_list *list = tt_alloc0(ctx, &mem, n, sizeof *list, what);
-    pixel_row **row = tt_alloc(ctx, &mem, n, sizeof *row, what);
     const char **label = tt_alloc(ctx, &mem, n, sizeof *label, what);
-    int64_t *frames = tt_alloc(ctx, &mem, n, sizeof *frames, what);
     for (int i = 0; i < n && !ctx->status; i++) {
         label[i] = stem_of(ctx, video[i]);
         measure(ctx, &mem, &list[i], video[i]);
-        row[i] = list[i].row;
-        frames[i] = list[i].n;
     }
     if (!ctx->status) write_rows(ctx, label, list, n, opt);
     if (!ctx->status) write_flickering(ctx, label, list, n, opt);
-    if (!ctx->status && opt->svg
-        && figure_pixels(&f, ctx, label, row, frames, n))
-        output_figure(ctx, &f, "pixels", opt);
+    if (!ctx->status && opt->html) write_page(ctx, label, list, n, opt);
     tt_arena_reset(&ctx->scratch, m);
     tt_arena_free(&mem);
     return ctx->status;

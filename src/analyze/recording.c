@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/recording.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -294,6 +295,10 @@ static void read_facts(tt_recording *r)
     r->policy = tt_json_str(policy, "name", "");
     r->S = tt_json_int(policy, "S", -1);
     r->K = tt_json_int(policy, "K", -1);
+    r->M = tt_json_int(policy, "M", -1);
+    r->R = tt_json_int(policy, "R", -1);
+    r->alpha = tt_json_num(policy, "alpha", NAN);
+    r->tau = tt_json_num(policy, "tau", NAN);
     r->alpha_long = tt_json_num(policy, "alpha-long", -1);
     r->alpha_short = tt_json_num(policy, "alpha-short", -1);
     /* the adaptive rate is per token: no weight per frame follows from it */
@@ -341,7 +346,8 @@ tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path)
     r->path = keep(r, path);
     r->label = last_name(r);
     r->policy = "";
-    r->S = r->K = -1;
+    r->S = r->K = r->M = r->R = -1;
+    r->alpha = r->tau = NAN;
     r->alpha_long = r->alpha_short = -1;
     r->seconds = -1;
     if (!ctx->status) open_files(r);

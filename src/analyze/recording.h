@@ -18,7 +18,8 @@ struct tt_recording {
     const char *seed;              /* as run.json has it; NULL: unknown       */
     double seconds;                /* it took; negative: unknown              */
     const char *policy;            /* "" when unknown                         */
-    int64_t S, K;                  /* -1: unknown                             */
+    int64_t S, K, M, R;            /* -1: unknown                             */
+    double alpha, tau;             /* GRAB, TAME; NAN: unknown                */
     double alpha_long, alpha_short;/* memrope; negative: unknown              */
 
     int64_t n, C, P;               /* latents: frames, channels, pixels       */

@@ -1,4 +1,4 @@
-/* text.c: text that grows, for everything analyze writes.
+/* text.c: text that grows, for the tables that analyze writes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/text.h"
@@ -63,23 +63,6 @@ void text_add(text *t, const char *fmt, ...)
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-void text_xml(text *t, const char *s)
-{
-    while (*s) {
-        int n = utf8_length(s);
-        unsigned char c = (unsigned char)*s;
-        if (!n || (c < 32 && c != '\n' && c != '\t') || c == 127)
-            text_bytes(t, replacement, 3);
-        else if (c == '&') text_add(t, "&amp;");
-        else if (c == '<') text_add(t, "&lt;");
-        else if (c == '>') text_add(t, "&gt;");
-        else if (c == '"') text_add(t, "&quot;");
-        else if (c == '\'') text_add(t, "&#39;");
-        else text_bytes(t, s, (size_t)n);
-        s += n ? n : 1;
-    }
-}
-
 void text_json(text *t, const char *s)
 {
     if (!s) {
@@ -119,21 +102,6 @@ void text_csv(text *t, const char *s)
         text_bytes(t, s, 1);
     }
     text_add(t, "\"");
-}
-
-void text_base64(text *t, const uint8_t *p, size_t n)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
-                                "qrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t x = (uint32_t)p[i] << 16;
-        if (i + 1 < n) x |= (uint32_t)p[i + 1] << 8;
-        if (i + 2 < n) x |= p[i + 2];
-        char out[4] = {digit[x >> 18], digit[x >> 12 & 63],
-                       i + 1 < n ? digit[x >> 6 & 63] : '=',
-                       i + 2 < n ? digit[x & 63] : '='};
-        text_bytes(t, out, 4);
-    }
 }
 
 tt_status text_save(text *t, const char *path)

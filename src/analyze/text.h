@@ -1,9 +1,9 @@
-/* text.h: text that grows, for everything analyze writes.
+/* text.h: text that grows, for the tables that analyze writes.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * CSV, JSON, SVG and HTML are short texts: they are put together in memory
- * and saved in one go, so a file is complete or absent. A failed allocation
+ * CSV and JSON are short texts: they are put together in memory and saved in
+ * one go, so a file is complete or absent. A failed allocation
  * is recorded in ctx; adding is then a no-op. */
 #ifndef ANALYZE_TEXT_H
 #define ANALYZE_TEXT_H
@@ -22,9 +22,6 @@ void text_end(text *t);
 
 void text_bytes(text *t, const void *data, size_t n);
 void text_add(text *t, const char *fmt, ...) TT_PRINTF(2, 3);
-/* s as it may stand between tags or in a quoted attribute: & < > " ' escaped;
- * control characters and bytes that are not UTF-8 become U+FFFD. */
-void text_xml(text *t, const char *s);
 /* s as a JSON string with its quotes; NULL gives null. Bytes that are not
  * UTF-8 become U+FFFD. */
 void text_json(text *t, const char *s);
@@ -33,9 +30,6 @@ void text_json(text *t, const char *s);
 void text_number(text *t, double x, const char *otherwise);
 /* s as a CSV field: quoted when it holds a comma, a quote or a line end. */
 void text_csv(text *t, const char *s);
-/* n bytes in base64. */
-void text_base64(text *t, const uint8_t *data, size_t n);
-
 tt_status text_save(text *t, const char *path);
 
 #endif

@@ -16,21 +16,22 @@ enum { RUNS_MAX = 1024 };
 typedef struct settings {
     const char *output, *reference, *labels, *vbench, *clips;
     double clip_length;
-    bool csv, json, svg, norm, l1, average, pixels, overwrite;
+    bool csv, json, html, norm, l1, average, pixels, overwrite;
     int64_t window, layer;
 } settings;
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_TEXT, "output", 'o', offsetof(settings, output), "FOLDER",
-     "where tables and pictures go (default: `analysis` in the first run); "
+     "where tables and the page go (default: `analysis` in the first run); "
      "those of an earlier call are replaced, other files stay"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace other files, too"},
     {OPT_FLAG, "csv", 0, offsetof(settings, csv), NULL,
      "tables as CSV. Without any of these three: all of them"},
     {OPT_FLAG, "json", 0, offsetof(settings, json), NULL, "tables as JSON"},
-    {OPT_FLAG, "svg", 0, offsetof(settings, svg), NULL, "pictures as SVG"},
+    {OPT_FLAG, "html", 0, offsetof(settings, html), NULL,
+     "one page for browsers, index.html, with all curves, maps and decisions"},
     {OPT_TEXT, "labels", 0, offsetof(settings, labels), "A,B,...",
      "what the runs are called in tables and legends (default: the names they "
      "were recorded with)"},
@@ -66,8 +67,9 @@ static const opt_spec options[] = {
 };
 
 static const opt_foreign foreign[] = {
-    {"png", "pictures are written as SVG; use --svg"},
-    {"pdf", "pictures are written as SVG; use --svg"},
+    {"png", "the page index.html has the pictures; use --html"},
+    {"pdf", "the page index.html has the pictures; use --html"},
+    {"svg", "the page index.html has the pictures; use --html"},
     {"scores", "tools/vbench_scores.py of the source makes the totals and the "
      "quality drift"},
     {NULL, NULL},
@@ -75,7 +77,7 @@ static const opt_foreign foreign[] = {
 
 static const opt_command analyze_command = {
     .name = "analyze",
-    .summary = "tables and pictures of what a cache policy did",
+    .summary = "tables and a page of what a cache policy did",
     .usage = "RUN [RUN...] [-o FOLDER]",
     .intro = "RUN is a folder written by `generate --analyze`, or one file "
              "with latents or of --trace-cache. Several runs are drawn side "
@@ -103,7 +105,7 @@ static int check(settings *s, const opt_result *given)
         return opt_usage(me, "--clip-length must be positive");
     if (s->window < 1) return opt_usage(me, "--window must be at least 1");
     if (s->layer < -1) return opt_usage(me, "--layer counts from 0");
-    if (!s->csv && !s->json && !s->svg) s->csv = s->json = s->svg = true;
+    if (!s->csv && !s->json && !s->html) s->csv = s->json = s->html = true;
     return GO_ON;
 }
 
@@ -232,7 +234,7 @@ static tt_analyze_options options_of(const settings *s)
     tt_analyze_options opt = tt_analyze_defaults();
     opt.csv = s->csv;
     opt.json = s->json;
-    opt.svg = s->svg;
+    opt.html = s->html;
     opt.norm = s->norm;
     opt.l1 = s->l1;
     opt.average = s->average;

@@ -17,7 +17,8 @@ static size_t plain_length(const char *s)
     for (int k; s[n]; n += (size_t)k) {
         const unsigned char c = (unsigned char)s[n];
         k = utf8_length(s + n);
-        if (!k || c < 0x20 || c == '"' || c == '\\' || c == 0x7f) break;
+        if (!k || c < 0x20 || strchr("\"\\<\x7f", c) || utf8_turns(s + n))
+            break;
     }
     return n;
 }
@@ -32,6 +33,15 @@ static void put_escaped(FILE *f, unsigned char c)
         fprintf(f, "\\u%04x", c);
 }
 
+/* A character that turns the text behind it; its bytes. */
+static int put_turning(FILE *f, const char *s)
+{
+    uint32_t cp = 0;
+    const int n = utf8_decode(&cp, (const unsigned char *)s, 4);
+    fprintf(f, "\\u%04x", (unsigned)cp);
+    return n;
+}
+
 void json_string(FILE *f, const char *s)
 {
     fputc('"', f);
@@ -39,7 +49,8 @@ void json_string(FILE *f, const char *s)
         const size_t n = plain_length(s);
         if (n) fwrite(s, 1, n, f);
         s += n;
-        if (*s) put_escaped(f, (unsigned char)*s++);
+        if (utf8_turns(s)) s += put_turning(f, s);
+        else if (*s) put_escaped(f, (unsigned char)*s++);
     }
     fputc('"', f);
 }

@@ -11,7 +11,8 @@
  *     json_end(&j);                         closes the root, ends the line
  *
  * Text that is not valid UTF-8 is written byte by byte as \u00XX, so a line
- * is always valid JSON. Numbers that are not finite become null. */
+ * is always valid JSON; < and what utf8_turns tells as \uXXXX, so that it can
+ * stand in a page. Numbers that are not finite become null. */
 #ifndef TT_IO_JSONOUT_H
 #define TT_IO_JSONOUT_H
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "analyze/files.h"
-#include "analyze/figures.h"
+#include "analyze/measure.h"
 
 static tt_ctx *ctx;
 
@@ -157,34 +157,6 @@ static void count_warning(void *user, const char *sentence)
     warnings++;
 }
 
-/* One candidate: chunk and frame `far` make a map of (far + 1)^2 cells. */
-static bool draws_selection(int64_t far)
-{
-    static const int64_t zero = 0, one = 1;
-    static const double score = 0;
-    const tt_recording r = {.ctx = ctx, .path = "far", .label = "far",
-        .rounds = 1, .candidates = 1, .grab_layer = &zero, .grab_chunk = &far,
-        .grab_sub = &zero, .grab_candidates = &far, .grab_keep = &one,
-        .grab_mass = &score, .grab_scores = &score};
-    tt_recording *run[1] = {(tt_recording *)&r};
-    tt_analyze_options opt = tt_analyze_defaults();
-    tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    figure f;
-    bool drawn = figure_selection(&f, ctx, run, 1, &opt);
-    if (drawn) figure_end(&f);
-    tt_arena_reset(&ctx->scratch, m);
-    return drawn;
-}
-
-static void test_large_map(void)
-{
-    warnings = 0;
-    expect(draws_selection(100) && !warnings, "a map of 101 x 101 cells");
-    expect(!draws_selection(8191) && warnings == 1, "2^26 cells for one");
-    expect(!draws_selection(INT64_C(1) << 31) && warnings == 2, "2^62 cells");
-    expect(!ctx->status, "a missing picture is no failure");
-}
-
 /* The label is cut between two characters, not within one. */
 static void test_long_label(void)
 {
@@ -250,22 +222,27 @@ static void test_many_slots(void)
     tt_arena_free(&mem);
 }
 
+/* A round with N candidates of the same frame, a chunk and a frame far away:
+ * the page has them once each. */
 static void test_many_candidates(void)
 {
-    static const int64_t zero = 0;
+    static const int64_t zero = 0, far = INT64_C(1) << 31;
     tt_arena mem = {0};
-    const int64_t *frame = integers(&mem, N, 0), *keep = integers(&mem, N, 1);
+    const int64_t *frame = integers(&mem, N, far), *keep = integers(&mem, N, 1);
+    const double *score = tt_alloc0(ctx, &mem, N, sizeof *score, "scores");
     tt_recording r = {.ctx = ctx, .path = "wide", .label = "wide",
-        .rounds = 1, .candidates = N, .grab_layer = &zero, .grab_chunk = &zero,
-        .grab_sub = &zero, .grab_candidates = frame, .grab_keep = keep};
+        .policy = "", .rounds = 1, .candidates = N, .grab_layer = &zero,
+        .grab_chunk = &far, .grab_sub = &zero, .grab_candidates = frame,
+        .grab_keep = keep, .grab_mass = score, .grab_scores = score,
+        .seconds = -1};
     tt_recording *run[1] = {&r};
     tt_analyze_options opt = tt_analyze_defaults();
-    tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    figure f;
-    if (!expect(keep && figure_selection(&f, ctx, run, 1, &opt), "draw"))
-        return;
-    figure_end(&f);
-    tt_arena_reset(&ctx->scratch, m);
+    if (!expect(frame && keep && score, "memory")) return;
+    expect_ok(tt_report_write(ctx, at("page.html"), "wide", run, 1, &opt),
+              "a page");
+    struct stat st;
+    expect(!stat(at("page.html"), &st) && st.st_size < 20 * N,
+           "its size goes with the candidates");
     tt_arena_free(&mem);
 }
 
@@ -278,7 +255,6 @@ int main(void)
     test_frames();
     test_quantised();
     test_pipe();
-    test_large_map();
     test_long_label();
     alarm(60); /* no sum over all pairs of what a file holds */
     test_many_slots();

@@ -195,9 +195,8 @@ static void test_parts(void)
 static void test_analyze(void)
 {
     static const char *const files[] = {
-        "drift.csv", "drift.json", "drift.svg", "features.svg",
-        "biography.csv", "biography.svg", "retention.json", "retention.svg",
-        "steps.csv", "summary.csv", "selection.csv", "selection.svg"};
+        "drift.csv", "drift.json", "biography.csv", "retention.json",
+        "steps.csv", "summary.csv", "selection.csv", "index.html"};
     tt_recording *run[2] = {open_run("fifo"), open_run("tether")};
     tt_analyze_options opt = tt_analyze_defaults();
     char out[512];

@@ -2,15 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A script is appended to a copy of the page, which stands in two frames, as
- * wide as a desktop's window and as a phone. It measures the page as it opens,
+ * A script is appended to a copy of the page without its policy, which lets no
+ * other script run. The copy stands in two frames, as wide as a desktop's
+ * window and as a phone. It measures the page as it opens,
  * unfolds everything and measures again, and tells the outer page. */
 #ifndef TESTS_CLI_BROWSER_H
 #define TESTS_CLI_BROWSER_H
 
 #include "tests/cli/program.h"
 
-enum { DESKTOP = 1280, PHONE = 390 };
+enum { DESKTOP = 1280, PHONE = 380 };
 
 /* Of one page at one width. */
 typedef struct page_size {
@@ -23,7 +24,7 @@ typedef struct page_size {
 } page_size;
 
 static const char page_script[] =
-    "<script>addEventListener('load',()=>{const E=document.documentElement;"
+    "<script>addEventListener('load',()=>setTimeout(()=>{const E=document.documentElement;"
     "let what='';const say=(k,s)=>{what=what||k+': '+s.trim().slice(0,60)};"
     "function look(){let narrow=0,overlap=0,cut=0;"
     "for(const e of document.querySelectorAll('td,th,dd,dt,p,li,h1,h2,"
@@ -51,12 +52,13 @@ static const char page_script[] =
     "for(const d of document.querySelectorAll('details'))d.open=true;"
     "const b=look();"
     "parent.postMessage([E.clientWidth,high,...a.map((x,i)=>"
-    "Math.max(x,b[i])),what.replace(/[^ -~]|[<>&\"]/g,'_')].join(' '),'*')})"
+    "Math.max(x,b[i])),what.replace(/[^ -~]|[<>&\"]/g,'_')].join(' '),'*')},"
+    "500))"
     "</script>\n";
 
 static const char frames[] =
     "<html><body><iframe width=1280 height=900 style='border:0' "
-    "src='measured.html'></iframe><iframe width=390 height=900 "
+    "src='measured.html'></iframe><iframe width=380 height=900 "
     "style='border:0' src='measured.html'></iframe><script>"
     "let n=0;addEventListener('message',e=>{document.body.setAttribute("
     "'data-page'+n++,'@'+e.data+'@')})</script></body></html>\n";
@@ -69,9 +71,9 @@ static inline int browse(const char *name, const char *page,
     char command[3000];
     snprintf(command, sizeof command, "HOME='%s' TMPDIR='%s' timeout 120 %s "
              "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
-             "--hide-scrollbars --user-data-dir='%s/browser' %s "
-             "'file://%s' > '%s' 2> /dev/null", folder, folder, name, folder,
-             option, page, out);
+             "--hide-scrollbars --user-data-dir='%s/browser' "
+             "--enable-logging=stderr %s 'file://%s' > '%s' 2> '%s'", folder,
+             folder, name, folder, option, page, out, at("console"));
     return system(command);
 }
 
@@ -100,7 +102,8 @@ static inline bool page_measure(page_size size[2], const char *name,
     char command[1400];
     put_file(at("script"), page_script, 0600);
     put_file(at("frames.html"), frames, 0600);
-    snprintf(command, sizeof command, "cat '%s' '%s' > '%s'", page,
+    snprintf(command, sizeof command, "sed 's/<meta http-equiv[^>]*>//' '%s'"
+             " | cat - '%s' > '%s'", page,
              at("script"), at("measured.html"));
     memset(size, 0, 2 * sizeof *size);
     if (system(command) || browse(name, at("frames.html"),

@@ -96,7 +96,7 @@ static void test_folder(void)
         snprintf(b, sizeof b, "two/%s.safetensors", file[i]);
         expect(same(at(a), at(b)), "%s: the same bytes", file[i]);
     }
-    refuses(2, "use --svg", "analyze one two -o tables --png");
+    refuses(2, "use --html", "analyze one two -o tables --png");
     expect(run_after("ulimit -s 256; ", "analyze one two -o tables --csv "
                      "--log-json alog") == 0, "analyze: %s", said);
     const char *log = text_of(at("alog"));
@@ -115,7 +115,7 @@ static void test_folder(void)
 
     /* what is no table or picture of ours stays */
     static const char *const mine[] = {"summary.csv", "drift.json",
-                                       "retention.svg"};
+                                       "index.html"};
     for (int i = 0; i < 3; i++) {
         expect(run("analyze one -o tables") == 0, "tables again: %s", said);
         char path[64];

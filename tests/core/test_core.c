@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/page.h"
+#include "io/page.h"
 #include "tests/folder.h"
 #include "tether/device.h"
 #include "tether/backend.h"

@@ -43,7 +43,7 @@ static void analyze(tt_ctx *ctx, tt_recording *const *run, int n,
     o.folder = fuzz_folder();
     o.csv = how & 1;
     o.json = how & 2;
-    o.svg = how & 4;
+    o.html = how & 4;
     o.reference = how & 8 ? 1 : 6;
     o.reference_run = reference;
     o.norm = how & 16;

@@ -44,7 +44,8 @@ chosen() {   # path
 # "FILE FLAGS..." a line, for the files that are chosen.
 files() {   # compiler
     folder=$(make -s CC="$1" OPT=-O1 build-folder)
-    make -s CC="$1" OPT=-O1 "$folder/gen/cache_policies.h"
+    make -s CC="$1" OPT=-O1 "$folder/gen/cache_policies.h" \
+        "$folder/gen/viewer.h"
     make -n -B V=1 CC="$1" OPT=-O1 all 2>/dev/null | sed -nE \
         "s/^$1 (.*) -MMD -MP -c -o [^ ]* ((src|tools)[^ ]*)\$/\2 \1/p" |
         while read -r file flags; do

@@ -22,12 +22,23 @@
  *              mean_ulp, q50, q90, q99, q999, broken, nan, inf, denormal,
  *              differ, worst, ulp [16 counts]}, null without elements
  *   growth    [{curve, chunk, rel_l2, earned}]
- * A number that is not finite (the SNR of equal tensors) is null. */
+ *   operators [{op, compared, wrong, worst}] in order of appearance, worst as
+ *             times allowed; null where there are too many
+ * A number that is not finite (the SNR of equal tensors) is null.
+ *
+ * The page (html.c) has the same value with "kind" "validate", "facts" (page.h)
+ * and "slack", TT_SLACK, before these members, at most PAGE_FAILURES failures
+ * and PAGE_OTHERS other verdicts, "left" (how many those are not), and in a
+ * verdict
+ *   map       {rows, cols, split, cells in base64: 0 none, 255 not finite, else
+ *             log2 of the error in eighths, less `least`} */
 #include "validate/report/report.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "io/jsonout.h"
+#include "io/page.h"
 #include "tether/version.h"
 
 static void text(FILE *f, const char *before, const char *key,
@@ -64,7 +75,28 @@ static void put_metrics(FILE *f, const tt_metrics *m)
     fputs("]}", f);
 }
 
-static void put_verdict(FILE *f, const tt_verdict *v)
+/* Eighths of powers of two: 31 octaves from `least` on. */
+static void put_map(FILE *f, const error_map *m)
+{
+    uint8_t cell[MAP_SIDE * MAP_SIDE];
+    const int n = m->rows * m->cols;
+    double top = 0;
+    for (int i = 0; i < n; i++)
+        if (isfinite(m->cell[i]) && m->cell[i] > top) top = m->cell[i];
+    const double least = top > 0 ? 8 * log2(top) - 253 : 0;
+    for (int i = 0; i < n; i++) {
+        const double e = m->cell[i];
+        const double at = e > 0 ? rint(8 * log2(e) - least) : 0;
+        cell[i] = (uint8_t)(isinf(e) ? 255 : !(e > 0) ? 0 : fmax(1, at));
+    }
+    fprintf(f, ",\n     \"map\": {\"rows\": %d, \"cols\": %d, \"split\": %d, "
+            "\"least\": %.9g, \"cells\": \"", m->rows, m->cols, m->split,
+            least);
+    page_base64(f, cell, (size_t)n);
+    fputs("\"}", f);
+}
+
+static void put_verdict(FILE *f, const tt_verdict *v, const error_map *map)
 {
     text(f, "    {", "path", v->path);
     text(f, ", ", "op", v->op);
@@ -80,13 +112,14 @@ static void put_verdict(FILE *f, const tt_verdict *v)
     real(f, "ratio", v->ratio);
     if (v->m.n > 0) put_metrics(f, &v->m);
     else fputs(", \"metrics\": null", f);
+    if (map) put_map(f, map);
     fputc('}', f);
 }
 
 static void put_head(FILE *f, const tt_report *r)
 {
     char line[HEADLINE];
-    fputs("{\n  \"schema\": \"tether-validate/1\"", f);
+    fputs("  \"schema\": \"tether-validate/1\"", f);
     text(f, ",\n  ", "title", r->title);
     fputs(",\n  \"program\": {\"name\": \"tether\"", f);
     text(f, ", ", "version", tt_version());
@@ -118,38 +151,104 @@ static void put_head(FILE *f, const tt_report *r)
     fputs("],\n", f);
 }
 
-/* The place of a verdict in the list; NULL: none. */
-static void put_index(FILE *f, const tt_report *r, const char *key,
-                      const tt_verdict *v)
+/* ---- by operator --------------------------------------------------------- */
+
+typedef struct group {
+    const char *op;
+    int64_t compared, wrong;
+    double worst;
+} group;
+
+/* Operators in order of appearance; 0 when there are too many. */
+static int find_groups(group *g, int most, const tt_report *r)
 {
-    int64_t n = 0;
-    const verdict_item *i = r->first;
-    for (; i && &i->v != v; i = i->next) n++;
-    if (i) fprintf(f, "  \"%s\": %lld,\n", key, (long long)n);
-    else fprintf(f, "  \"%s\": null,\n", key);
+    int n = 0;
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        int k = 0;
+        while (k < n && strcmp(g[k].op, i->v.op)) k++;
+        if (k == most) return 0;
+        if (k == n) g[n++] = (group){.op = i->v.op};
+        g[k].compared += i->v.outcome != TT_UNJUDGED;
+        g[k].wrong += report_failing(i->v.outcome);
+        if (i->v.m.n > 0 && i->v.ratio > g[k].worst) g[k].worst = i->v.ratio;
+    }
+    return n;
+}
+
+static void put_groups(FILE *f, const tt_report *r)
+{
+    enum { MOST = 64 };
+    group g[MOST];
+    const int n = find_groups(g, MOST, r);
+    fputs(",\n  \"operators\": ", f);
+    if (!n) fputs("null", f);
+    for (int i = 0; i < n; i++) {
+        text(f, i ? ",\n    {" : "[\n    {", "op", g[i].op);
+        whole(f, "compared", g[i].compared);
+        whole(f, "wrong", g[i].wrong);
+        real(f, "worst", g[i].worst);
+        fputc('}', f);
+    }
+    if (n) fputc(']', f);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+enum { PAGE_FAILURES = 1000, PAGE_OTHERS = 600 };
+
+/* The verdicts; first and largest as places among those that are written. */
+static void put_verdicts(FILE *f, const tt_report *r, bool page)
+{
+    const tt_verdict *most = tt_report_largest(r);
+    int64_t n[2] = {0, 0}, left[2] = {0, 0}, place[2] = {-1, -1};
+    fputs("  \"verdicts\": [", f);
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        const bool other = !report_failing(i->v.outcome);
+        const bool named = &i->v == r->failed || &i->v == most;
+        if (page && !named
+            && n[other] >= (other ? PAGE_OTHERS : PAGE_FAILURES)) {
+            left[other]++;
+            continue;
+        }
+        if (&i->v == r->failed) place[0] = n[0] + n[1];
+        if (&i->v == most) place[1] = n[0] + n[1];
+        fputs(n[0] + n[1] ? ",\n" : "\n", f);
+        n[other]++;
+        put_verdict(f, &i->v, page ? i->map : NULL);
+    }
+    fputs("\n  ]", f);
+    for (int k = 0; k < 2; k++) {
+        fprintf(f, ",\n  \"%s\": ", k ? "largest" : "first");
+        if (place[k] < 0) fputs("null", f);
+        else fprintf(f, "%lld", (long long)place[k]);
+    }
+    if (page)
+        fprintf(f, ",\n  \"left\": [%lld, %lld]", (long long)left[0],
+                (long long)left[1]);
+}
+
+void report_json(FILE *f, const tt_report *r, bool page)
+{
+    put_head(f, r);
+    put_verdicts(f, r, page);
+    put_groups(f, r);
+    fputs(",\n  \"growth\": [", f);
+    for (const growth_item *i = r->growth; i; i = i->next) {
+        text(f, i == r->growth ? "\n    {" : ",\n    {", "curve",
+             i->g.curve);
+        whole(f, "chunk", i->g.chunk);
+        real(f, "rel_l2", i->g.rel_l2);
+        real(f, "earned", i->g.earned);
+        fputc('}', f);
+    }
+    fputs("]\n}\n", f);
 }
 
 tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path)
 {
     report_out o;
     TT_TRY(report_open(ctx, &o, path));
-    put_head(o.f, r);
-    put_index(o.f, r, "first", r->failed);
-    put_index(o.f, r, "largest", tt_report_largest(r));
-    fputs("  \"verdicts\": [\n", o.f);
-    for (const verdict_item *i = r->first; i; i = i->next) {
-        put_verdict(o.f, &i->v);
-        fputs(i->next ? ",\n" : "\n", o.f);
-    }
-    fputs("  ],\n  \"growth\": [", o.f);
-    for (const growth_item *i = r->growth; i; i = i->next) {
-        text(o.f, i == r->growth ? "\n    {" : ",\n    {", "curve",
-             i->g.curve);
-        whole(o.f, "chunk", i->g.chunk);
-        real(o.f, "rel_l2", i->g.rel_l2);
-        real(o.f, "earned", i->g.earned);
-        fputc('}', o.f);
-    }
-    fputs("]\n}\n", o.f);
+    fputs("{\n", o.f);
+    report_json(o.f, r, false);
     return report_close(ctx, &o, path);
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "core/page.h"
+#include "io/page.h"
 
 /* Class and name of a path. */
 static void put_names(FILE *f, const char *path)

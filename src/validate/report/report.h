@@ -87,9 +87,7 @@ tt_status report_close(tt_ctx *ctx, report_out *o, const char *path);
 enum { HEADLINE = 1200 };
 void report_headline(const tt_report *r, char *out, size_t n);
 
-/* Parts of the HTML page with pictures (plots.c): curves of growth; the
- * maps that were kept, with histograms. */
-void report_growth(FILE *f, const tt_report *r);
-void report_maps(FILE *f, const tt_report *r);
+/* The report as JSON, without the first brace (json.c); page: for html.c. */
+void report_json(FILE *f, const tt_report *r, bool page);
 
 #endif

@@ -1,0 +1,19 @@
+// viewer.js: shows the data of the page.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands behind # in the address is the state to begin with: #chunk=7&layer=0&alpha=0&tau=1,
+// run=2 of several runs, show=retention for one section alone.
+
+const KINDS = {runs: showRuns, pixels: showPixels, validate: showValidation};
+
+const state = new URLSearchParams(location.hash.slice(1));
+
+function start() {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const sections = KINDS[data.kind](data), only = state.get('show');
+  const page = fill(h('main'), only ? sections[only] || [] : Object.values(sections));
+  document.getElementById('plain').replaceWith(page);
+  document.documentElement.dataset.shown = data.kind;
+}
+
+start();

@@ -28,6 +28,8 @@
 #ifndef TETHER_ANALYZE_H
 #define TETHER_ANALYZE_H
 
+#include <stdio.h>
+
 #include "tether/api.h"
 #include "tether/policy.h"
 
@@ -129,6 +131,15 @@ const char *tt_recording_prompt(const tt_recording *r); /* NULL: unknown      */
 const char *tt_recording_video(const tt_recording *r);  /* path; NULL         */
 /* How long the run took, for reports; negative: unknown. */
 void tt_recording_set_seconds(tt_recording *r, double seconds);
+
+/* The first chunk in which candidates compete for the memory, else the last;
+ * -1: no trace. */
+int64_t tt_recording_decision(const tt_recording *r);
+/* What the cache holds after that chunk in that layer, and what TetherCache
+ * decided there with all numbers (eqs. 3-13), as text on f.
+ * Errors  TT_EINVAL  no trace, or no such chunk or layer in it */
+tt_status tt_recording_explain(tt_ctx *ctx, FILE *f, const tt_recording *r,
+                               int64_t chunk, int64_t layer);
 
 /* ---- analyses ------------------------------------------------------------ */
 

@@ -26,6 +26,7 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv);
 int cmd_inspect(tt_ctx *ctx, int argc, char **argv);
 int cmd_convert(tt_ctx *ctx, int argc, char **argv);
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv);
+int cmd_explain(tt_ctx *ctx, int argc, char **argv);
 int cmd_compare(tt_ctx *ctx, int argc, char **argv);
 int cmd_validate(tt_ctx *ctx, int argc, char **argv);
 int cmd_diff(tt_ctx *ctx, int argc, char **argv);

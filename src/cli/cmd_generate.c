@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
 #include "cli/ui/fetch.h"
+#include "tether/analyze.h"
 #include "tether/team.h"
 
 /* ---- options ------------------------------------------------------------- */
@@ -106,6 +107,21 @@ static void write_record(session *s, const tt_run_files *files)
     tt_run_record(s->ctx, s->run, files->record, &s->facts);
 }
 
+/* The page of the run, in its folder. */
+static void write_page(session *s, const tt_run_files *files)
+{
+    tt_recording *r = NULL;
+    const tt_rollout_options *o = tt_run_rollout(s->run);
+    tt_analyze_options opt = tt_analyze_defaults();
+    if (o->latents < opt.reference) opt.reference = o->latents;
+    if (!files->analyze || s->ctx->status || tt_team_rank(s->ctx)) return;
+    if (tt_recording_open(s->ctx, &r, files->analyze) == TT_OK)
+        tt_report_write(s->ctx, names_in(s->ctx, &s->mem, files->analyze,
+                                         "index.html"),
+                        tt_recording_label(r), &r, 1, &opt);
+    tt_recording_close(r);
+}
+
 static tt_status open_dump(session *s, const char *path)
 {
     const tt_settings *g = s->settings;
@@ -128,6 +144,7 @@ static tt_status make_files(session *s, int64_t i, const tt_run_files *files)
     session_decode_end(s);
     dump_close(ctx, &s->dump);
     write_record(s, files);
+    write_page(s, files);
     ledger_close(&list);
     return ctx->status;
 }

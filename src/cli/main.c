@@ -39,8 +39,9 @@ static const command commands[] = {
      cmd_noise},
     {"inspect", "what is in a checkpoint or tensor file", cmd_inspect},
     {"convert", "a checkpoint as one safetensors file", cmd_convert},
-    {"analyze", "tables and pictures of what a cache policy did",
-     cmd_analyze},
+    {"analyze", "tables and a page of what a cache policy did", cmd_analyze},
+    {"explain", "one decision of a cache policy, with all its numbers",
+     cmd_explain},
     {"compare", "several cache policies on the same noise, and a report",
      cmd_compare},
     {"validate", "is another implementation right, and if not, where is it "

@@ -173,8 +173,9 @@ static const tt_setting fixed[] = {
     {TT_SETTING_TEXT, "inject-filter", 0, AT(inject_filter), "GLOB",
      "only names that match"},
     {TT_SETTING_TEXT, "analyze", 0, AT(analyze), "FOLDER",
-     "record the run for `tether analyze`: latents, what was in the cache, "
-     "statistics of keys and values"},
+     "record the run: latents, what was in the cache, statistics of keys and "
+     "values, for `tether analyze` and `explain`, and index.html, a page that "
+     "shows it"},
     {TT_SETTING_TEXT, "label", 0, AT(label), "NAME",
      "what the run is called in tables and legends (default: the policy)"},
     {TT_SETTING_WRITE, "trace-cache", 0, AT(trace), "FILE",

@@ -50,6 +50,8 @@ static char text[256];
     WANTS(tt_recorder_finish, NULL)                                            \
     RUNS(tt_recorder_abort, NULL)                                              \
     RUNS(tt_recording_close, NULL)                                             \
+    RUNS(tt_recording_decision, NULL)                                          \
+    GIVES(tt_recording_explain, c, stdout, NULL, 0, 0)                         \
     SOME(tt_recording_label, NULL)                                             \
     NONE(tt_recording_prompt, NULL)                                            \
     RUNS(tt_recording_video, NULL)                                             \

@@ -320,6 +320,35 @@ static void test_grab(const tt_recording *r)
     }
 }
 
+/* `explain` has the same rows. */
+static void test_explain(const tt_recording *r)
+{
+    const int64_t i = round_of(r), n = r->candidates;
+    expect(run("explain run --chunk 8 --layer 3 > said") == 0, "explain: %s",
+           said);
+    const char *text = file_text(at("said"));
+    for (int64_t c = 0; c < n && i >= 0; c++) {
+        char row[200];
+        const int64_t k = i * n + c;
+        snprintf(row, sizeof row, "\n  %5lld  %10.6f  ",
+                 (long long)r->grab_candidates[k], r->grab_mass[k]);
+        const char *at_row = strstr(text, row);
+        if (!expect(at_row != NULL, "no row%s", row)) continue;
+        snprintf(row, sizeof row, "  %9.6f  %8.6f  ", r->grab_div[k],
+                 r->grab_scores[k]);
+        const char *scores = strstr(at_row + 1, row);
+        expect(scores && scores < strchr(at_row + 1, '\n'), "no scores%s",
+               row);
+        expect(scores && !strncmp(scores + strlen(row) + 6, r->grab_keep[k]
+                                  ? "kept" : "dropped", 4), "frame %lld",
+               (long long)r->grab_candidates[k]);
+    }
+    expect(strstr(text, "\nTAME, tau = 0.35: ") && strstr(text, "  keys    "),
+           "the edits: %s", text);
+    refuses(2, "chunks 0 to 9 and layers 0 to 5: there is no chunk 10 of layer "
+            "0", "explain run --chunk 10");
+}
+
 typedef struct edit_check {
     tt_file *dump;
     const char *page;
@@ -367,9 +396,10 @@ static void test_run(void)
     expect(run("generate -m %s -p 'a red circle' -W 64 -H 64 --latents 30 -t 1 "
                "-q -o run.y4m --analyze run --dump dump --dump-filter "
                "'*/tame.*'", demo) == 0, "a run: %s", said);
-    expect(run("analyze run -o run --html") == 0, "analyze: %s", said);
+    expect(exists(at("run/index.html")), "its page is in its folder");
     if (!expect_ok(tt_recording_open(ctx, &r, at("run")), "its record")) return;
     test_grab(r);
+    test_explain(r);
     if (expect_ok(tt_file_open(ctx, &o.dump, at("dump")), "its dump")) {
         if (chromium)
             o.page = shown(at("run/index.html"), "#chunk=8&layer=3&tau=1");

@@ -218,7 +218,7 @@ static void test_bare(void)
 {
     static const char *const commands[] = {
         "generate", "decode", "encode", "embed", "tokenize", "noise",
-        "inspect", "convert", "analyze", "compare", "validate",
+        "inspect", "convert", "analyze", "explain", "compare", "validate",
         "validate export", "validate check", "validate compare", "diff",
         "bench", "generate -q", "bench -t 1"};
     char usage[100], help[100];

@@ -82,7 +82,7 @@ void session_remove_folders(session *s)
 }
 
 /* Everything a video writes. */
-enum { OUTPUTS = 15, BY_DECODER = 3, SUMMARY = 13, REPORTS = 2, LOGS = 1 };
+enum { OUTPUTS = 16, BY_DECODER = 3, SUMMARY = 14, REPORTS = 2, LOGS = 1 };
 static void all_outputs(session *s, output_name out[OUTPUTS],
                         const tt_run_files *v)
 {
@@ -101,6 +101,7 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
         {"--analyze", names_in(ctx, &s->mem, v->analyze,
                                "chosen.safetensors")},
         {"--analyze", names_in(ctx, &s->mem, v->analyze, "run.json")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze, "index.html")},
         {"--summary", s->settings->summary},
         {"--log-json", s->progress.log_path}};
     memcpy(out, all, sizeof all);

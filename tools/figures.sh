@@ -8,7 +8,7 @@
 #
 #   policies    ref_data/demo/policies_60.tsv: what attention
 #               can read after 60 latents, and drift over the last quarter
-#   retention   ref_data/pictures/retention.svg, of those runs
+#   retention   ref_data/pictures/retention.png, of those runs (needs chromium)
 #   demo        ref_data/pictures/demo.png
 #   card        the tables of ref_data/demo/README.md (needs numpy)
 #   drift       ref_data/demo/policies.md (needs numpy; hours)
@@ -86,20 +86,20 @@ policies() {
     done < "$work/policies.txt"
 }
 
-same_picture() {   # name made
-    if cmp -s "$2" "ref_data/pictures/$1"; then
-        echo "$1: the same bytes"
-    else
-        echo "$1: differs from $2"
-        wrong=1
-    fi
+# A section of a page as the viewer shows it. Browsers draw letters in their own
+# ways: look at it, and copy it.
+picture() {   # page section size made
+    chromium --headless --no-sandbox --disable-gpu --hide-scrollbars \
+        --window-size="$3" --screenshot="$PWD/$4" --virtual-time-budget=5000 \
+        "file://$PWD/$1#show=$2" 2> /dev/null || exit 1
+    echo "$4: as the page has it now"
 }
 
 retention() {
     runs
-    (cd "$work" && "$OLDPWD/$program" analyze fifo tether -o pair --svg) \
+    (cd "$work" && "$OLDPWD/$program" analyze fifo tether -o pair --html) \
         > /dev/null || exit 1
-    same_picture retention.svg "$work/pair/retention.svg"
+    picture "$work/pair/index.html" retention 900,520 "$work/retention.png"
 }
 
 demo() {   # the page's file is packed tighter: its pixels are compared

@@ -218,11 +218,14 @@ static void put_edits(FILE *f, tt_ctx *ctx, const tt_recording *r)
     fputc(']', f);
 }
 
+/* Curves of more runs cannot be told apart. */
+enum { MOVING = 16 };
+
 void report_run(FILE *f, tt_ctx *ctx, const tt_recording *r, int runs)
 {
     put_facts(f, r);
     if (r->src) put_cache(f, ctx, r);
-    if (r->latents && !ctx->status) put_motion(f, ctx, r);
+    if (r->latents && runs <= MOVING && !ctx->status) put_motion(f, ctx, r);
     if (r->rounds) put_rounds(f, r);
     if (r->features && r->rounds && !ctx->status) put_edits(f, ctx, r);
     if (!ctx->status)

@@ -6,7 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 
 The same prompts, seeds and noise for every policy. Latents are kept in DIR and
 reused, so the command can be interrupted and one row made again alone. Output
-in DIR: table.md and table.csv, summary.md (the last segment alone), drift.svg
+in DIR: table.md and table.csv, summary.md (the last segment alone), index.html
 (curves: mean over the prompts) and strip_<policy>.png (12 pictures over the
 whole length, a row each of the first prompt and of the one in the middle).
 Needs the program and numpy.
@@ -163,13 +163,13 @@ def strip(program, policy, a, combinations):
 
 
 def curves(program, names, a, count):
-    """drift.svg: one curve a policy, the mean over the prompts (not causvid,
+    """index.html: one curve of drift a policy, the mean over the prompts (not causvid,
     whose files hold clips)."""
     files = [(n, f"{program.folder}/{n}_{a.latents}_{a.seed + i}.safetensors")
              for n in names if n != "causvid" for i in range(count)]
     program.run("analyze", *(f for _, f in files), "--labels",
                 ",".join(n for n, _ in files), "--average", "--window", 12,
-                "--svg", "-o", program.folder)
+                "--html", "-o", program.folder)
 
 
 def cell(x, base):

@@ -171,7 +171,8 @@ function tamePart(run, part, tau, what) {
       histogram(`${what}: distance of channel means from the trusted frames`, [
         {label: 'after', counts: binned(z.map(x => (1 - tau) * x), -2, 0.125, 32), style: 0},
         {label: 'before', counts: binned(z, -2, 0.125, 32), style: 3, outline: true}],
-        {first: -2, step: 0.125, x: 'trusted deviations; the outer bins take the rest', y: 'channels', more: note}),
+        {first: -2, step: 0.125, x: 'trusted deviations; the outer bins take the rest',
+         y: 'channels', more: note}),
       histogram(`${what}: deviation of channels over the trusted one`, [
         {label: 'after', counts: binned(ratio.map(r => (1 - tau) * r + tau), 0, 0.125, 20), style: 0},
         {label: 'before', counts: binned(ratio, 0, 0.125, 20), style: 3, outline: true}],
@@ -232,7 +233,7 @@ function whatHappens(run, chunk, layer, clean) {
             : gone.length ? h('p', `There is no room for all: ${frameList(gone)} leave`
               + `${gone.length === 1 ? 's' : ''} the cache.`) : h('p', 'The cache has room.')];
   return [h('p', h('b', `Chunk ${chunk}, clean pass. `),
-            `The finished frames go through the network once more, and their keys and values stay.`),
+            'The finished frames go through the network once more, and their keys and values stay.'),
           rounds.length ? h('p', `GRAB admits ${kept.length ? frameList(kept) : 'no frame'} to memory; `
             + `${gone.length ? frameList(gone) : 'no frame'} `
             + `${gone.length > 1 ? 'are' : 'is'} forgotten.`
@@ -285,8 +286,8 @@ function runView(run) {
   time.go(2 * (asked('chunk', 0, run.chunks - 1) ?? chunk) + 1);
   const used = new Set(run.src);
   return [h('h2', {id: 'cache'}, `What the cache holds: ${run.label}`),
-    h('p', 'One box is one slot of the cache, room for the keys and values of a frame in every layer. '
-      + 'Play, or step with the arrow keys. The strip shows the cache of one layer.'),
+    h('p', 'One box is one slot of the cache: room for the keys and values of a frame. The strip is the '
+      + 'cache of one layer. Play, or step: noisy passes, clean pass, next chunk.'),
     h('div.follow', time.element), screen, h('div.controls', layer, legend([
       ['var(--sink)', 'sink'], ['var(--memory)', 'memory'], ['var(--recent)', 'recent'],
       ['var(--new)', 'new'], used.has(-2) || used.has(-3) ? ['var(--average)', 'average'] : null]

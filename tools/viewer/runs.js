@@ -31,7 +31,13 @@ const lateMotion = run => {
 // Sentences that say what the numbers mean, and what one video cannot show.
 function verdict(data) {
   const {runs, rows} = data, out = [];
+  const [one] = runs;
   if (runs.length > 1) out.push(`${runs.length} runs, one cache policy each. `);
+  else if (known(one.S) && known(one.K)) out.push(`The cache of each layer keeps ${one.K} frames: `,
+    [[one.S, 'sink'], [one.M, 'memory'], [one.R, 'recent']].filter(x => x[0] > 0)
+      .map(([n, word], i) => `${i ? ', ' : ''}${n} ${word}`), '. ',
+    known(rows[0][7]) && rows[0][7] > 0 && `In ${one.layers} layers ${count(rows[0][7])} frames were `
+      + `admitted to memory, ${count(rows[0][8])} refused. `);
   ['mean', 'deviation'].forEach((word, k) => {
     const least = best(rows, k + 1);
     if (least) out.push(`Least drift of the ${word}: `, h('b', least[0]),

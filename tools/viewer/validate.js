@@ -123,7 +123,8 @@ function failures(data) {
 function operators(data) {
   const all = data.operators;
   if (!all || all.length < 2) return null;
-  const order = [...all.filter(g => g.wrong), ...all.filter(g => !g.wrong)], most = data.first === null ? 20 : 6;
+  const order = [...all.filter(g => g.wrong), ...all.filter(g => !g.wrong)];
+  const most = data.first === null ? 20 : 6;
   const rows = set => table(['operator', 'compared', 'wrong', 'worst, times allowed'], set.map(g =>
     [h('code', g.op || 'other tensors'), count(g.compared), g.wrong ? h('b.bad', count(g.wrong)) : '0',
      [bar(known(g.worst) ? g.worst : 1, g.worst > 1 || !known(g.worst) ? 'bad' : ''),
@@ -185,7 +186,8 @@ function ulps(v) {
 // A cell: 0 no error, 255 not finite, else log2 of the error in eighths.
 function errorMap(data, v) {
   const {rows, cols, split, least, cells} = v.map, e = bytes(cells);
-  const some = e.filter(x => x && x < 255), hi = Math.max(...some), lo = Math.max(Math.min(...some), hi - 107);
+  const some = e.filter(x => x && x < 255), hi = Math.max(...some);
+  const lo = Math.max(Math.min(...some), hi - 107);   // four decades
   const size = x => 2 ** ((x + least) / 8);
   const limit = data.arith && v.earned > 0 ? data.slack * v.earned : null;
   const paint = x => !x ? null : x === 255 ? '#2040c0' : viridis((x - lo) / Math.max(1, hi - lo));
@@ -196,7 +198,8 @@ function errorMap(data, v) {
       ends: ['0', String(v.shape.slice(split).reduce((a, b) => a * b, 1) - 1)],
       say: (i, j) => {
         const x = e[i * cols + j];
-        return x === 255 ? 'NaN or infinity on one side only' : x ? `error ${number(size(x), 2)}` : 'no error';
+        return x === 255 ? 'NaN or infinity on one side only'
+          : x ? `error ${number(size(x), 2)}` : 'no error';
       }}),
     h('figcaption', some.length ? scale(number(size(lo), 2), number(size(hi), 2), viridis) : 'No finite '
       + 'error. ', limit && `The limit of the worst row is ${number(limit, 2)}. `,

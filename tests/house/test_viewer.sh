@@ -1,0 +1,65 @@
+#!/bin/sh
+# test_viewer.sh: tools/viewer stays small and alone, and what it names is there.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+#   lines    2,500 together; 110 columns
+#   names    each function that a source() line names is in that file of
+#            src/golden
+#   never    markup from text, a fetch, a timer of text: innerHTML, fetch(,
+#            import, eval, document.write, http
+#   bytes    the build has the files as they are, in the order of their names
+# A copy with one fault of each kind shows that they are found.
+build=$1
+this=house/viewer
+. tests/script.sh
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/house_viewer.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# "FUNCTION FILE" for every name of a source(...) line, which may be broken.
+names() {   # folder
+    cat "$1"/*.js | tr -s ' \n' '  ' |
+        grep -oE "\[('[a-z_]*'(, )?)+\], '[a-z_]*\.c'" | tr -d "[]'," |
+        awk '{ for (i = 1; i < NF; i++) print $i, $NF }'
+}
+
+complaints() {   # folder
+    n=$(cat "$1"/* | wc -l)
+    [ "$n" -le 2500 ] || echo "$n lines, more than 2500"
+    awk 'length($0) > 110 { print FILENAME ":" FNR ": more than 110 columns" }' \
+        "$1"/*
+    names "$1" | while read -r name file; do
+        grep -qE "(^|[ *])$name\(" "src/golden/$file" 2> /dev/null \
+            || echo "src/golden/$file has no function $name"
+    done
+    grep -HnE 'innerHTML|outerHTML|insertAdjacent|fetch\(|import[ (]|eval\(|'\
+'document\.write|XMLHttp|new Function' "$1"/*.js | sed 's/^/never: /'
+    grep -Hn 'http:\|https:\|url(http' "$1"/* | grep -v 'www.w3.org/2000/svg' \
+        | sed 's/^/never: /'
+}
+
+complaints tools/viewer > "$work/said"
+if [ -s "$work/said" ]; then fail "$(cat "$work/said")"; else pass; fi
+is "names are found" "$(names tools/viewer | grep -c .)" 13
+
+plant() {   # what is said, file, line
+    rm -rf "$work/copy"
+    cp -r tools/viewer "$work/copy"
+    printf '%s\n' "$3" >> "$work/copy/$2"
+    complaints "$work/copy" > "$work/said"
+    if grep -q "$1" "$work/said"; then pass; else fail "$1: not found"; fi
+}
+plant 'never: .*innerHTML' dom.js 'x.innerHTML = text'
+plant 'never: .*fetch' film.js 'fetch("data")'
+plant 'no function grab_nothing' run.js \
+    "source('', ['grab_score', 'grab_nothing'], 'tethercache.c');"
+plant 'more than 110 columns' runs.js "// $(printf '%120s' x)"
+plant 'more than 2500' viewer.css "$(yes '/**/' | head -n 2500)"
+
+# The bytes of the build, from the numbers of its array.
+awk '/viewer_script/ { on = 1; next } /^}/ { on = 0 } on' \
+    "$build/gen/viewer.h" | tr ',' '\n' | grep -c . > "$work/bytes"
+is "bytes of the scripts" "$(cat "$work/bytes")" \
+    "$(cat tools/viewer/*.js | wc -c | tr -d ' ')"
+finish

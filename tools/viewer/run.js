@@ -75,6 +75,7 @@ function moveTo(room, boxes) {
   }
 }
 
+const capital = text => text[0].toUpperCase() + text.slice(1);
 const frameList = frames => frames.length === 1 ? `frame ${frames[0]}` : `frames ${list(frames)}`;
 
 // ---- GRAB ----------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ function whatHappens(run, chunk, layer, clean) {
   const kept = rounds.flatMap(r => r.frames.filter((f, c) => c >= r.members && r.keep[c] === '1'));
   if (!clean)
     return [h('p', h('b', `Chunk ${chunk}, noisy passes. `),
-              `${frameList(chunkFrames)} begin${chunkFrames.length === 1 ? 's' : ''} as noise and `
+              `${capital(frameList(chunkFrames))} begin${chunkFrames.length === 1 ? 's' : ''} as noise and `
               + 'become clean in a few passes, each of which reads the cache.'),
             waiting.length ? h('p', `There is no room for all: ${frameList(waiting)} leave`
               + `${waiting.length === 1 ? 's' : ''} the recent frames and wait`
@@ -238,8 +239,9 @@ function whatHappens(run, chunk, layer, clean) {
             + `${gone.length ? frameList(gone) : 'no frame'} `
             + `${gone.length > 1 ? 'are' : 'is'} forgotten.`
             + (kept.length && run.tau > 0 ? ' TAME edits what is admitted.' : ''))
-          : h('p', gone.length ? `${frameList(gone)} ${gone.length > 1 ? 'are' : 'is'} forgotten.`
-              : 'Nothing is forgotten.')];
+          : h('p', !gone.length ? 'Nothing is forgotten.'
+              : `${capital(frameList(gone))} ${gone.length > 1 ? 'are' : 'is'} `
+                + (run.src.some(f => f < -1) ? 'blended into the averages.' : 'forgotten.'))];
 }
 
 // The whole view of a run with a trace.
@@ -261,7 +263,8 @@ function runView(run) {
           || (x.region === 'memory' && !['memory', 'sink'].includes(before.find(y => y.frame === x.frame)
             .region)))
           ? 'entered' : ''))
-      : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run, x, newest,
+      : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run,
+          x.region === 'new' ? {...x, region: 'recent'} : x, newest,
           x.frame >= 0 && !has(now, x.frame) ? 'leaves' : '')),
          ...now.filter(x => x.region === 'new').map(x => slotBox(run, x, newest, ''))];
     moveTo(strip, boxes);
@@ -283,7 +286,7 @@ function runView(run) {
   layer.addEventListener('change', () => time.go(time.at()));
   const chunk = (run.grab || []).length ? run.grab[0].chunk : run.chunks - 1;
   layer.value = asked('layer', 0, run.layers - 1) ?? 0;
-  time.go(2 * (asked('chunk', 0, run.chunks - 1) ?? chunk) + 1);
+  time.go(2 * (asked('chunk', 0, run.chunks - 1) ?? chunk) + (state.get('pass') !== 'noisy'));
   const used = new Set(run.src);
   return [h('h2', {id: 'cache'}, `What the cache holds: ${run.label}`),
     h('p', 'One box is one slot of the cache: room for the keys and values of a frame. The strip is the '

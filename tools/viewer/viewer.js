@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands behind # in the address is the state to begin with: #chunk=7&layer=0&alpha=0&tau=1,
-// run=2 of several runs, show=retention for one section alone.
+// pass=noisy, run=2 of several runs, show=retention for one section alone. A prepared step of a
+// lesson is such a state and some sentences.
 
 const KINDS = {runs: showRuns, pixels: showPixels, validate: showValidation};
 

@@ -300,8 +300,8 @@ static void expect_row(const char *page, const tt_recording *r, int64_t round,
     expect(found != NULL, "importance and diversity: %s", row);
 }
 
-/* The rows as in the trace, and with alpha 0 those that importance alone
- * chooses. */
+/* The rows as in the trace, and with other alphas those that eqs. 5 and 10
+ * give. */
 static void test_grab(const tt_recording *r)
 {
     const int64_t i = round_of(r), n = r->candidates;
@@ -311,12 +311,20 @@ static void test_grab(const tt_recording *r)
     const char *page = shown(at("run/index.html"), "#chunk=8&layer=3");
     for (int64_t c = 0; c < n && chromium; c++)
         expect_row(page, r, i, c, keep[c], r->grab_scores[i * n + c]);
-    page = shown(at("run/index.html"), "#chunk=8&layer=3&alpha=0");
-    for (int64_t c = 0; c < n && chromium; c++) {
-        int64_t better = 0;
-        for (int64_t o = 0; o < n; o++)
-            better += mass[o] > mass[c] || (mass[o] == mass[c] && o < c);
-        expect_row(page, r, i, c, better < round_members(r, i), mass[c]);
+    for (int alpha = 0; alpha < 5; alpha += 3) {
+        char state[80];
+        snprintf(state, sizeof state, "#chunk=8&layer=3&alpha=%d", alpha);
+        page = shown(at("run/index.html"), state);
+        for (int64_t c = 0; c < n && chromium; c++) {
+            int64_t better = 0;
+            const double *div = r->grab_div + i * n;
+            const double own = mass[c] + alpha * div[c];
+            for (int64_t o = 0; o < n; o++) {
+                const double other = mass[o] + alpha * div[o];
+                better += other > own || (other == own && o < c);
+            }
+            expect_row(page, r, i, c, better < round_members(r, i), own);
+        }
     }
 }
 

@@ -139,7 +139,7 @@ function histogram(title, bars, {first, step, x, y, more}) {
 // A map: paint(row, column) is a colour or null, say(row, column) what the pointer reads.
 function map(title, rows, columns, paint, {x, y, say, tall = 0.75, more = null, ends = null}) {
   const canvas = h('canvas', {width: columns, height: rows, role: 'img', 'aria-label': title,
-    style: {'aspect-ratio': `1 / ${tall}`}});
+    style: {'aspect-ratio': `1 / ${tall}`, 'max-width': `${24 * columns}px`}});
   const pen = canvas.getContext('2d');
   for (let i = 0; i < rows; i++)
     for (let j = 0; j < columns; j++) {

@@ -57,7 +57,8 @@ function slotBox(run, x, newest, mark) {
     {'data-frame': empty ? null : `${x.frame}`},
     !empty && cell(run, x.frame, 56), h('b', empty ? 'empty' : average ? 'average' : x.region),
     !empty && [frameName(x.frame), !average && [h('br'), `age ${newest - x.frame}`],
-               place && !average && [h('br'), `position ${place === 'slot' ? x.slot : x.frame}`]],
+               place && !average && x.slot !== null
+                 && [h('br'), `position ${place === 'slot' ? x.slot : x.frame}`]],
     mark === 'leaves' && [h('br'), 'leaves'], mark === 'entered' && x.region === 'memory'
       && [h('br'), 'admitted']);
 }
@@ -258,14 +259,17 @@ function runView(run) {
     const now = slotsAt(run, chunk, at);
     const before = chunk ? slotsAt(run, chunk - 1, at) : [];
     const has = (set, f) => set.some(x => x.frame === f);
+    // The chunk has the slots of what leaves; members stay where they are until the clean pass.
+    const stays = x => x.region === 'memory' && run.grab;
+    const noisy = x => ({...x, region: x.region === 'new' ? 'recent' : x.region,
+      slot: stays(x) ? x.slot : has(now, x.frame) ? now.find(y => y.frame === x.frame).slot : null});
     const boxes = clean
       ? now.map(x => slotBox(run, x, newest, chunk && x.frame >= 0 && (!has(before, x.frame)
           || (x.region === 'memory' && !['memory', 'sink'].includes(before.find(y => y.frame === x.frame)
             .region)))
           ? 'entered' : ''))
-      : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run,
-          x.region === 'new' ? {...x, region: 'recent'} : x, newest,
-          x.frame >= 0 && !has(now, x.frame) ? 'leaves' : '')),
+      : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run, noisy(x), newest,
+          x.frame >= 0 && !has(now, x.frame) && !stays(x) ? 'leaves' : '')),
          ...now.filter(x => x.region === 'new').map(x => slotBox(run, x, newest, ''))];
     moveTo(strip, boxes);
     event.replaceChildren(...whatHappens(run, chunk, at, clean));

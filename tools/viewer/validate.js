@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const FIRST_SHOWN = 6;
+const AGAIN = 'this one alone: ';      // begins the note that validate_again writes
 const failing = v => ['mismatch', 'missing', 'misshapen'].includes(v.outcome);
 // A number that is not finite is null in JSON: a tensor out of all limits.
 const times = v => known(v.ratio) ? number(v.ratio)
@@ -51,8 +52,10 @@ function sentences(data) {
     out.push(h('p.lead', 'The first wrong tensor is ', wrong(data, verdicts[first])));
     if (largest !== null)
       out.push(h('p.lead', 'The largest failure is ', wrong(data, verdicts[largest])));
-    if (fails > 1) out.push(h('p.lead', `${count(fails)} tensors are wrong. What comes later in the `
-      + 'order of execution may follow from the first: repair that one, and look again.'));
+    if (fails > 1) out.push(h('p.lead', `${count(fails)} tensors are wrong. `,
+      verdicts[first].path.startsWith('op.') ? 'Operators are judged one by one, on right inputs.'
+      : 'What comes later in the order of execution may follow from the first: repair that one, and '
+        + 'look again.'));
   } else if (!data.compared) {
     out.push(h('p.lead', 'Nothing was compared, which counts as a failure.'));
   } else {
@@ -63,6 +66,8 @@ function sentences(data) {
       data.arith && near && [' The nearest to its limit is ', h('code', near.path),
                              `, at ${Math.round(100 * near.ratio)}\u00a0% of it.`]));
   }
+  const again = data.notes.find(n => n.startsWith(AGAIN));
+  if (again) out.push(h('p', 'To check this one alone: ', h('code', again.slice(AGAIN.length))));
   if (bits.of) out.push(h('p', `${count(bits.equal)} of ${count(bits.of)} tensors are equal in every `
     + 'bit.'));
   return out;
@@ -85,7 +90,8 @@ function validateHead(data) {
       .filter(([o, n]) => n || o === 'pass' || o === 'mismatch')
       .map(([o, n]) => tile(count(n), o, n ? kind(o) : ''))),
     facts([...data.facts.slice(0, -3), ...limits(data), ...data.facts.slice(-3)])),
-    notes.length > 0 && h('ul.notes.first', notes.map(n => h('li', n)))];
+    notes.length > 0 && h('ul.notes.first', notes.filter(n => !n.startsWith(AGAIN))
+      .map(n => h('li', n)))];
 }
 
 // ---- rows ----------------------------------------------------------------------------------------

@@ -93,18 +93,27 @@ function numbers(data) {
       [h('dt', c), h('dd', MEANING[k])])))];
 }
 
+// The mean of each value and those before it, `width` together.
+const runningMean = (x, width) => x.map((v, i) => {
+  const last = x.slice(Math.max(0, i - width + 1), i + 1).filter(known);
+  return known(v) ? last.reduce((a, b) => a + b, 0) / last.length : v;
+});
+
 function drift(data) {
+  // Many curves at full detail cannot be told apart.
+  const many = data.runs.length > 4 && Math.min(...data.runs.map(r => r.frames)) >= 36;
+  const smooth = y => many ? runningMean(y, 12) : y;
   const kinds = [['mean', 'Mean of the channels of the latents'],
     ['std', 'Standard deviation of the channels of the latents'], ['k_mean', 'Keys: mean'],
     ['k_std', 'Keys: standard deviation'], ['v_mean', 'Values: mean'],
     ['v_std', 'Values: standard deviation']];
   const chart = ([kind, title]) => {
-    const set = data.drift.map((d, i) => ({label: d.label, y: d[kind] || [], style: i}))
+    const set = data.drift.map((d, i) => ({label: d.label, y: smooth(d[kind] || []), style: i}))
       .filter(c => c.y.length);
     return set.length > 0 && curves(title, set, {x: 'latent frame (4 = 1 s)', y: data.unit,
                                                  marks: WINDOW});
   };
-  const motion = data.runs.map((r, i) => ({label: r.label, y: r.motion || [], style: i}))
+  const motion = data.runs.map((r, i) => ({label: r.label, y: smooth(r.motion || []), style: i}))
     .filter(c => c.y.length);
   const [latents, cached] = [kinds.slice(0, 2).map(chart), kinds.slice(2).map(chart)];
   if (!latents.some(Boolean) && !motion.length) return null;
@@ -112,7 +121,8 @@ function drift(data) {
     h('p', 'How far frames move from the beginning: distance of statistics per channel from ',
       typeof data.reference === 'number' ? `those of the first ${plural(data.reference, 'frame')} of `
       + 'the same video.' : `all frames of ${data.reference}.`,
-      ' Motion: how far a latent frame is from the one before.'),
+      ' Motion: how far a latent frame is from the one before.',
+      many && ' Curves are running means over 12 frames; the numbers above are not.'),
     h('div.plots', latents, motion.length > 0 && curves('Motion', motion,
       {x: 'latent frame (4 = 1 s)', y: 'root mean square'})),
     cached.some(Boolean) && folded('Drift of what enters the cache: keys and values',

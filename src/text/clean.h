@@ -34,41 +34,13 @@ bool clean_last_reference(const clean_text *t, int64_t *length, int *n,
                           uint32_t cp[3]);
 /* out = html.unescape(in). */
 void clean_unescape(clean_text *out, const clean_text *in);
+/* What ftfy makes of a ligature, 0 at its end; NULL: it is none. */
+const uint32_t *clean_ligature(uint32_t c);
+/* The tables of NFC, in the scratch of ctx; NULL when that fails. */
+typedef struct clean_tables clean_tables;
+const clean_tables *clean_tables_read(tt_ctx *ctx);
 /* out = NFC(in); scratch comes from ctx. */
-void clean_nfc(tt_ctx *ctx, clean_text *out, const clean_text *in);
-
-/* ---- generated tables */
-
-typedef struct html5_name {   /* &name; and, when bare, also &name           */
-    const char *name;
-    int bare;
-    uint32_t cp[2];
-} html5_name;
-typedef struct html5_upper {  /* &NAME; accepted by ftfy only                */
-    const char *name;
-    uint32_t cp[3];
-} html5_upper;
-extern const html5_name html5_names[];
-extern const int html5_names_count;
-extern const html5_upper html5_uppers[];
-extern const int html5_uppers_count;
-
-typedef struct uni_range {
-    uint32_t first, last;
-    int value;
-} uni_range;
-typedef struct uni_triple {
-    uint32_t a, b, c;
-} uni_triple;
-extern const uni_range uni_classes[];
-extern const int uni_classes_count;
-extern const uni_triple uni_decompositions[]; /* a -> b [c]                  */
-extern const int uni_decompositions_count;
-extern const uni_triple uni_compositions[];   /* a + b -> c                  */
-extern const int uni_compositions_count;
-extern const uint32_t uni_zeros[];            /* zeros of decimal digit runs */
-extern const int uni_zeros_count;
-extern const uint16_t uni_width[];            /* U+FF01..U+FFEF              */
-extern const int uni_width_count;
+void clean_nfc(tt_ctx *ctx, const clean_tables *t, clean_text *out,
+               const clean_text *in);
 
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "text/clean.h"
+#include "text/tables.h"
 
 #define SEGMENT_LIMIT 1000000 /* code points; ftfy's max_decode_length       */
 
@@ -34,8 +35,7 @@ static uint32_t fix_c1(uint32_t c)
     return c >= 0x80 && c <= 0x9f ? cp1252[c - 0x80] : c;
 }
 
-/* Letters of a Latin ligature, 0-terminated; NULL for anything else. */
-static const uint32_t *ligature(uint32_t c)
+const uint32_t *clean_ligature(uint32_t c)
 {
     static const struct {
         uint32_t from, to[4];
@@ -60,8 +60,14 @@ static const uint32_t *ligature(uint32_t c)
 static void put_width(clean_text *out, uint32_t c)
 {
     if (c == 0x3000) c = ' ';
-    if (c >= 0xff01 && c <= 0xffef) clean_put(out, uni_width[c - 0xff01]);
-    else clean_put(out, c);
+    uint32_t narrow = c;
+    if (c >= 0xff01 && c < 0xff5f) narrow = c - 0xff01 + '!';
+    else if (c >= 0xff5f && c <= 0xffef) {
+        const char *p = uni_width[0];
+        narrow = 0;
+        for (uint32_t i = 0xff5f; i <= c; i++) narrow += table_change(&p);
+    }
+    clean_put(out, narrow);
     if (c == 0xffe3) clean_put(out, 0x304);
 }
 
@@ -77,7 +83,7 @@ static void put_fixed(clean_text *out, uint32_t c)
 {
     const int64_t first = out->n;
     c = fix_c1(c);
-    const uint32_t *l = ligature(c);
+    const uint32_t *l = clean_ligature(c);
     /* U+0000 is removed later; keep it as an ordinary value here. */
     if (!l) put_width(out, c);
     for (; l && *l; l++) put_width(out, *l);
@@ -103,8 +109,11 @@ static void fix_line_breaks(clean_text *out, const clean_text *in)
 
 static bool is_digit(uint32_t c) /* \d of Python: every decimal digit */
 {
-    for (int i = 0; i < uni_zeros_count && uni_zeros[i] <= c; i++)
-        if (c - uni_zeros[i] < 10) return true;
+    uint32_t zero = 0;
+    for (const char *p = uni_zeros[0]; *p && zero <= c;) {
+        zero += table_next(&p);
+        if (c - zero < 10) return true;
+    }
     return false;
 }
 
@@ -176,8 +185,8 @@ static void decode_all(clean_text *out, const clean_text *in)
 }
 
 /* One round: t -> t, through the equally large array u. */
-static void fix_round(tt_ctx *ctx, clean_text *t, clean_text *u, bool entities,
-                      bool first)
+static void fix_round(tt_ctx *ctx, const clean_tables *tables, clean_text *t,
+                      clean_text *u, bool entities, bool first)
 {
     u->n = 0;
     if (!entities) copy(u, t);
@@ -192,12 +201,13 @@ static void fix_round(tt_ctx *ctx, clean_text *t, clean_text *u, bool entities,
     u->n = 0;
     remove_controls(u, t);
     t->n = 0;
-    clean_nfc(ctx, t, u);
+    clean_nfc(ctx, tables, t, u);
 }
 
 /* Append the fixed segment to out. */
-static void fix_segment(tt_ctx *ctx, clean_text *out, const uint32_t *v,
-                        int64_t n, bool entities)
+static void fix_segment(tt_ctx *ctx, const clean_tables *tables,
+                        clean_text *out, const uint32_t *v, int64_t n,
+                        bool entities)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     int64_t cap = CLEAN_GROWTH * n + 4;
@@ -214,7 +224,7 @@ static void fix_segment(tt_ctx *ctx, clean_text *out, const uint32_t *v,
     for (int round = 0; changed && !tt_check_interrupt(ctx); round++) {
         t[1].n = 0;
         copy(&t[1], &t[0]);
-        fix_round(ctx, &t[0], &t[2], entities, round == 0);
+        fix_round(ctx, tables, &t[0], &t[2], entities, round == 0);
         if (ctx->status) return;
         changed = t[0].n != t[1].n
                   || memcmp(t[0].v, t[1].v,
@@ -227,14 +237,17 @@ static void fix_segment(tt_ctx *ctx, clean_text *out, const uint32_t *v,
 void clean_fix_text(tt_ctx *ctx, clean_text *out, const clean_text *in)
 {
     bool entities = true; /* until the first '<': then it may be HTML */
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const clean_tables *tables = clean_tables_read(ctx);
     out->n = 0;
-    for (int64_t first = 0, end; first < in->n; first = end) {
+    for (int64_t first = 0, end; first < in->n && tables; first = end) {
         end = first;
         while (end < in->n && end - first < SEGMENT_LIMIT) {
             if (in->v[end] == '<') entities = false;
             if (in->v[end++] == '\n') break;
         }
-        fix_segment(ctx, out, in->v + first, end - first, entities);
+        fix_segment(ctx, tables, out, in->v + first, end - first, entities);
         if (ctx->status) return;
     }
+    tt_arena_reset(&ctx->scratch, mark);
 }

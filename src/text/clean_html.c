@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "text/clean.h"
+#include "text/tables.h"
 
 #define NAME_MAX 32  /* html.unescape looks at no more                        */
 #define FTFY_MAX 24
@@ -79,36 +80,40 @@ static reference read_number(const uint32_t *v, int64_t n, bool *closed)
     return r;
 }
 
-/* Index of the name key[0..len) in a sorted table whose elements start with
- * a name, -1 when absent. */
-static int find(const void *table, int count, size_t stride, const char *key,
-                size_t len)
+/* The names that a run of letters and digits begins with; without ';'. */
+typedef struct names {
+    reference whole;  /* the run itself is a name                            */
+    reference bare;   /* the longest name that may stand without ';'         */
+} names;
+
+/* One name of html5_names at *p: its length, bare in *kind. */
+static uint32_t next_name(const char **p, char name[NAME_MAX], uint32_t *kind,
+                          uint32_t cp[2])
 {
-    int lo = 0, hi = count;
-    while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
-        const char *name;
-        memcpy(&name, (const char *)table + (size_t)mid * stride, sizeof name);
-        int c = strncmp(name, key, len);
-        if (c == 0 && name[len] != 0) c = 1;
-        if (c == 0) return mid;
-        if (c < 0) lo = mid + 1;
-        else hi = mid;
+    const uint32_t same = 1 + table_next(p);
+    *kind = table_next(p);
+    memcpy(name + same, *p, *kind / 4);
+    *p += *kind / 4;
+    cp[0] = 0x2200 + table_change(p);
+    cp[1] = *kind & 1 ? table_next(p) : 0;
+    return same + *kind / 4;
+}
+
+static names find_names(const char *key, int64_t len)
+{
+    names found = {{0, 0, {0}}, {0, 0, {0}}};
+    if (len == 0 || key[0] <= '9') return found;
+    const char *p = html5_names[key[0] < 'a' ? key[0] - 'A' : key[0] - 'G'];
+    char name[NAME_MAX] = {key[0]};
+    while (*p) {
+        uint32_t kind, cp[2];
+        const int64_t n = next_name(&p, name, &kind, cp);
+        if (n > len || memcmp(name, key, (size_t)n) != 0) continue;
+        const reference r = {n + 1, cp[1] ? 2 : 1, {cp[0], cp[1], 0}};
+        if (n == len) found.whole = r;
+        if ((kind & 2) && n >= 2) found.bare = r;
     }
-    return -1;
-}
-
-static const html5_name *find_name(const char *key, size_t len)
-{
-    int i = find(html5_names, html5_names_count, sizeof html5_names[0], key,
-                 len);
-    return i < 0 ? NULL : &html5_names[i];
-}
-
-static reference name_reference(const html5_name *e, int64_t length)
-{
-    reference r = {length, e->cp[1] ? 2 : 1, {e->cp[0], e->cp[1], 0}};
-    return r;
+    return found;
 }
 
 /* The run of letters and digits behind '&', at most `most`, as ASCII. */
@@ -127,27 +132,54 @@ static int64_t read_name(char *name, const uint32_t *v, int64_t n, int most)
  * and holds no '&'. */
 static reference html_reference(const uint32_t *v, int64_t n)
 {
-    reference none = {0, 0, {0, 0, 0}};
     bool closed;
-    char name[NAME_MAX];
+    char name[NAME_MAX] = {0};
     if (n > 1 && v[1] == '#') return read_number(v, n, &closed);
-    int64_t len = read_name(name, v, n, NAME_MAX);
-    if (len + 1 < n && v[len + 1] == ';' && len > 0) {
-        const html5_name *e = find_name(name, (size_t)len);
-        if (e) return name_reference(e, len + 2);
+    const int64_t len = read_name(name, v, n, NAME_MAX);
+    names found = find_names(name, len);
+    if (!found.whole.length || len + 1 >= n || v[len + 1] != ';')
+        return found.bare;
+    found.whole.length++;
+    return found.whole;
+}
+
+/* Appends the upper case of a code point that a lower-case name stands for. */
+static void put_upper(reference *r, uint32_t c)
+{
+    uint32_t at = 0;
+    for (const char *p = html5_upper[0]; *p;) {
+        at += table_next(&p);
+        const uint32_t change = table_change(&p);
+        if (at != c) continue;
+        r->cp[r->n++] = c + change;
+        return;
     }
-    for (; len >= 2; len--) {
-        const html5_name *e = find_name(name, (size_t)len);
-        if (e && e->bare) return name_reference(e, len + 1);
+    const uint32_t sharp[] = {'s', 's', 0}, itself[] = {c, 0};
+    const uint32_t *l = c == 0xdf ? sharp : clean_ligature(c);
+    for (l = l ? l : itself; *l; l++)
+        r->cp[r->n++] = *l == c || *l > 'z' ? *l : *l - 32;
+}
+
+/* ftfy also takes the upper-case form of a lower-case name, where
+ * html.unescape makes nothing of it. */
+static reference upper_reference(char *name, int64_t len)
+{
+    reference r = {0, 0, {0, 0, 0}};
+    for (int64_t i = 0; i < len; i++) {
+        if (name[i] >= 'a') return r;
+        if (name[i] >= 'A') name[i] = (char)(name[i] + 32);
     }
-    return none;
+    const reference low = find_names(name, len).whole;
+    r.length = low.length;
+    for (int i = 0; i < low.n; i++) put_upper(&r, low.cp[i]);
+    return r;
 }
 
 /* ftfy at v[0] == '&'. */
 static reference ftfy_reference(const uint32_t *v, int64_t n)
 {
     reference none = {0, 0, {0, 0, 0}};
-    char name[FTFY_MAX + 1];
+    char name[FTFY_MAX + 1] = {0};
     if (n > 1 && v[1] == '#') {
         bool closed = false;
         reference r = read_number(v, n, &closed);
@@ -158,13 +190,10 @@ static reference ftfy_reference(const uint32_t *v, int64_t n)
     int64_t len = read_name(name, v, n, FTFY_MAX + 1);
     if (len == 0 || len > FTFY_MAX || len + 1 >= n || v[len + 1] != ';')
         return none;
-    const html5_name *e = find_name(name, (size_t)len);
-    if (e) return name_reference(e, len + 2);
-    int i = find(html5_uppers, html5_uppers_count, sizeof html5_uppers[0],
-                 name, (size_t)len);
-    if (i < 0) return none;
-    const uint32_t *cp = html5_uppers[i].cp;
-    reference r = {len + 2, cp[2] ? 3 : cp[1] ? 2 : 1, {cp[0], cp[1], cp[2]}};
+    const names found = find_names(name, len);
+    reference r = found.whole;
+    if (!r.length && !found.bare.length) r = upper_reference(name, len);
+    if (r.length) r.length++;
     return r;
 }
 

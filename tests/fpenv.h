@@ -4,7 +4,7 @@
 #ifndef TT_TESTS_FPENV_H
 #define TT_TESTS_FPENV_H
 
-#include "tether/fpenv.h"
+#include "core/fpenv.h"
 
 /* To be added to a tt_fpenv; 0: this CPU's is not known. */
 #if defined __x86_64__ || defined __SSE__

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tether/policy.h"
+#include "cache/policy.h"
 
 /* Of addresses; memory comes with use. */
 #define SIZE ((size_t)1 << (sizeof(size_t) == 8 ? 36 : 29))

@@ -9,8 +9,8 @@
 #ifndef TT_TESTS_GUARD_H
 #define TT_TESTS_GUARD_H
 
-#include "tether/backend.h"
-#include "tether/device.h"
+#include "ops/backend.h"
+#include "core/device.h"
 
 /* Values of `ctx` from now on are the guard's, its operators those of ctx->ops
  * behind the guard; the numbers they compute stay the same. The first memory

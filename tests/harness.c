@@ -4,8 +4,8 @@
 #include "tests/guard.h"
 #include "tests/harness.h"
 
-#include "tether/backend.h"
-#include "tether/threads.h"
+#include "ops/backend.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <stdarg.h>

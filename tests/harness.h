@@ -8,8 +8,8 @@
 #ifndef TT_TESTS_HARNESS_H
 #define TT_TESTS_HARNESS_H
 
-#include "tether/context.h"
-#include "tether/io.h"
+#include "core/context.h"
+#include "io/io.h"
 #include "io/json.h"
 
 /* Start a program: prepares the context. REF(path) finds files of ref_data. */

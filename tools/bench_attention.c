@@ -19,7 +19,7 @@
 #include "ops/blas/openblas.h"
 #include "ops/exact/kernels_vector.h"
 #include "lib/bench_lib.h"
-#include "tether/threads.h"
+#include "core/threads.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "lib/math_ref.h"
-#include "tether/tether.h"
+#include "ops/ops.h"
 
 /* ---- float: everything --------------------------------------------------- */
 

@@ -16,8 +16,8 @@
 
 #include "lib/bench_lib.h"
 #include "ops/exact/tuning.h"
-#include "tether/backend.h"
-#include "tether/threads.h"
+#include "ops/backend.h"
+#include "core/threads.h"
 
 #ifndef TT_REAL_DOUBLE
 

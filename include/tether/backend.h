@@ -114,52 +114,20 @@ const tt_ops *tt_ops_at(int i);
  *          install. ctx->ops stays as it was. */
 tt_status tt_ops_use(tt_ctx *ctx, const char *name);
 
-/* Is what the environment variable TT_CPU says, when it is set, an instruction
- * level of this CPU? The backend "exact" goes no higher than that level.
- * Errors   TT_EINVAL names the levels there are. */
-tt_status tt_level_check(tt_ctx *ctx);
-
-/* Can this table run here? Records what its `open` says. */
-tt_status tt_ops_open(tt_ctx *ctx, const tt_ops *ops);
-void tt_ops_close(const tt_ops *ops);
-
-/* What the operators of `ctx` call; NULL when they are all our own. */
-const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
-
 /* The same backend in another class; NULL when it has none ("blas", and every
  * backend of a double build, have class f32 alone). */
 const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
-
-/* A part of a model with a class of its own (the VAE), in which convolutions
- * sum as well, stands between these, one at a time:
- *     const tt_ops *before = tt_class_begin(ctx, cls);
- *     ...
- *     tt_class_end(ctx, before);
- * A backend that has no table of that class fails there (TT_EUNSUPPORTED). */
-const tt_ops *tt_class_begin(tt_ctx *ctx, tt_class cls);
-void tt_class_end(tt_ctx *ctx, const tt_ops *before);
 
 /* A row of classes.h, in words. */
 typedef struct tt_class_info {
     const char *name, *saved, *summary, *machines;
 } tt_class_info;
-/* i-th class, f32 first, NULL past the end. */
-const tt_class_info *tt_class_at(int i);
 /* "f32", "amx" ...; the name it is saved under; and back, by either one, false
  * when there is no such name. */
 const char *tt_class_name(tt_class cls);
-const char *tt_class_saved(tt_class cls);
 bool tt_class_find(tt_class *cls, const char *name);
 /* "f32, amx, vdp", for messages. */
 const char *tt_class_names(void);
-
-/* The name of the bits it computes, in buf: that of its class, where golden and
- * exact agree, "f32"; of any other backend with its name, "f32 of blas". */
-const char *tt_bits_name(const tt_ops *ops, char *buf, size_t n);
-
-/* What may be expected of two runs of this backend with the same inputs, in
- * one sentence. */
-const char *tt_determinism(const tt_ops *ops);
 
 TT_API_END
 

@@ -18,7 +18,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
 #include "tether/api.h"
 
 TT_API_BEGIN
@@ -31,15 +30,6 @@ tt_fpenv tt_fpenv_get(void);
 void tt_fpenv_set(tt_fpenv e);
 /* Set ours; returns what was set before. */
 tt_fpenv tt_fpenv_begin(void);
-/* The same in as many OpenMP threads of the calling one, itself included;
- * returns what was set in itself. */
-tt_fpenv tt_fpenv_begin_all(int threads);
-
-/* Are subnormal numbers taken or given as 0 in it? */
-int tt_fpenv_flushes(tt_fpenv e);
-/* How it differs from ours, in buf: "FTZ and DAZ", "the rounding mode (upward)"
- * ..., "" for ours; returns buf. */
-const char *tt_fpenv_text(char *buf, size_t n, tt_fpenv e);
 
 TT_API_END
 

@@ -10,7 +10,6 @@
 #define TETHER_MATHFN_H
 
 #include <stdint.h>
-
 #include "tether/api.h"
 
 TT_API_BEGIN

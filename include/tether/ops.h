@@ -52,8 +52,6 @@ typedef struct tt_linear_args {
     const tt_tensor *w;      /* [o, i] any storage type                       */
     const tt_real *b;        /* [o] or NULL                                   */
 } tt_linear_args;
-void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-               const tt_tensor *w, const tt_real *b);
 
 /* o = softmax(q k^T scale + bias) v, per head. Token rows may be wider than
  * heads*head_dim (a fused qkv matrix): the strides count elements between
@@ -85,7 +83,6 @@ typedef struct tt_attention_args {
                                 text of a prompt). Bits are those without: a
                                 backend may use it or not                     */
 } tt_attention_args;
-void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
 
 /* One output frame of a causal 3-D convolution over channels-last frames:
  * cross-correlation, zero padding.
@@ -114,7 +111,6 @@ typedef struct tt_conv_args {
     bool bf16;                    /* frames hold bf16 numbers, packed, where
                                      tt_real is float: only with by_class     */
 } tt_conv_args;
-void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
 
 /* y = (x - mean) / sqrt(var + eps) [* w + b], biased variance, per row.
  * In place allowed.
@@ -126,8 +122,6 @@ typedef struct tt_layer_norm_args {
     const tt_real *w, *b;    /* [c], both or neither NULL                     */
     double eps;
 } tt_layer_norm_args;
-void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                   int64_t c, const tt_real *w, const tt_real *b, double eps);
 
 /* y = x / sqrt(mean(x^2) + eps) * w, per row. In place allowed.
  * Order  stat; rounded once before w. */
@@ -138,8 +132,6 @@ typedef struct tt_rms_norm_args {
     const tt_real *w;        /* [c]                                           */
     double eps;
 } tt_rms_norm_args;
-void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                 int64_t c, const tt_real *w, double eps);
 
 /* The VAE's norm: y = x / max(||x||_2, 1e-12) * sqrt(c) * gamma, per row.
  * In place allowed.
@@ -150,8 +142,6 @@ typedef struct tt_channel_norm_args {
     int64_t n, c;
     const tt_real *gamma;    /* [c]                                           */
 } tt_channel_norm_args;
-void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                     int64_t c, const tt_real *gamma);
 
 /* x = fma(x, 1 + scale[g], shift[g]) in place; row r uses g = r / rows. */
 typedef struct tt_modulate_args {
@@ -161,9 +151,6 @@ typedef struct tt_modulate_args {
     const tt_real *shift;    /* shift[g]: c values at shift + g*stride        */
     int64_t stride, rows;
 } tt_modulate_args;
-void tt_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                 const tt_real *scale, const tt_real *shift, int64_t stride,
-                 int64_t rows);
 
 /* x = fma(y, gate[g], x) in place; row r uses g = r / rows. */
 typedef struct tt_gate_add_args {
@@ -173,8 +160,6 @@ typedef struct tt_gate_add_args {
     const tt_real *gate;     /* gate[g]: c values at gate + g*stride          */
     int64_t stride, rows;
 } tt_gate_add_args;
-void tt_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
-                 int64_t c, const tt_real *gate, int64_t stride, int64_t rows);
 
 /* x += y */
 typedef struct tt_add_args {
@@ -182,7 +167,6 @@ typedef struct tt_add_args {
     const tt_real *y;        /* [n]                                           */
     int64_t n;
 } tt_add_args;
-void tt_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
 
 /* x *= y */
 typedef struct tt_mul_args {
@@ -190,7 +174,6 @@ typedef struct tt_mul_args {
     const tt_real *y;        /* [n]                                           */
     int64_t n;
 } tt_mul_args;
-void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
 
 /* x = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3), in place; equal
  * to 0.5 x (1 + tanh u) without its cancellation for negative x.
@@ -199,14 +182,12 @@ typedef struct tt_gelu_tanh_args {
     tt_real *x;              /* [n]                                           */
     int64_t n;
 } tt_gelu_tanh_args;
-void tt_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n);
 
 /* x = x / (1 + exp(-x)), in place. */
 typedef struct tt_silu_args {
     tt_real *x;              /* [n]                                           */
     int64_t n;
 } tt_silu_args;
-void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n);
 
 /* cos and sin of p*theta_j in double for positions p = 0..npos-1 and all
  * c = D/2 pairs of a head. Pairs are split between the axes: the first
@@ -235,8 +216,6 @@ typedef struct tt_rope_args {
                                 table->npos (asserted of the host's); of the
                                 host or where the values are                  */
 } tt_rope_args;
-void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
-             int64_t D, const tt_rope_table *table, const tt_index *pos);
 
 /* mean[c] over the n rows of x; double sums, rows ascending; n >= 1. */
 typedef struct tt_col_mean_args {
@@ -244,8 +223,6 @@ typedef struct tt_col_mean_args {
     const tt_real *x;        /* [n, c]                                        */
     int64_t n, c;
 } tt_col_mean_args;
-void tt_col_mean(tt_ctx *ctx, tt_wide *mean, const tt_real *x, int64_t n,
-                 int64_t c);
 
 /* m2[c] = sum over rows of (x - mean)^2, in double.
  * Order  a chain of fma(d, d, sum) over ascending rows, from 0. */
@@ -255,8 +232,6 @@ typedef struct tt_col_moment_args {
     const tt_wide *mean;     /* [c]                                           */
     int64_t n, c;
 } tt_col_moment_args;
-void tt_col_moment(tt_ctx *ctx, tt_wide *m2, const tt_real *x,
-                   const tt_wide *mean, int64_t n, int64_t c);
 
 /* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel. Without
  * gain and mean, both NULL, a moving average: x = (1-tau) x + tau target.
@@ -269,34 +244,12 @@ typedef struct tt_col_blend_args {
     const tt_wide *mean, *gain, *target; /* [c]                               */
     double tau;
 } tt_col_blend_args;
-void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                  const tt_wide *mean, const tt_wide *gain,
-                  const tt_wide *target, double tau);
 
 /* ---- several operators in one -------------------------------------------- */
 
 /* Each of these is operators one after the other, with the bits of all. A
  * backend that has them in one (tt_fused) never stores what is between them;
  * any other is called for each, and need not know. */
-
-/* y = gelu_tanh(x w^T + b); parameters as of tt_linear. */
-void tt_linear_gelu(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                    const tt_tensor *w, const tt_real *b);
-/* tt_linear, then tt_gate_add of its result; tt_add where to->gate is NULL.
- * to: its y, n and c are those of the product. y holds nothing afterwards. */
-void tt_linear_add(tt_ctx *ctx, const tt_linear_args *a,
-                   const tt_gate_add_args *to);
-/* tt_layer_norm, then tt_modulate of its result.
- * to: its x, n and c are y, n and c of the norm. */
-void tt_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
-                      const tt_modulate_args *to);
-/* n calls of tt_linear with the same x and number of rows, as the queries, keys
- * and values of a block are. */
-void tt_linears(tt_ctx *ctx, const tt_linear_args *a, int n);
-/* tt_linear_gelu of `up`, then tt_linear_add of `down` and `to`. down->x is
- * up->y, which holds nothing afterwards. */
-void tt_mlp(tt_ctx *ctx, const tt_linear_args *up, const tt_linear_args *down,
-            const tt_gate_add_args *to);
 
 TT_API_END
 

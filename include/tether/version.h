@@ -5,7 +5,6 @@
 #define TETHER_VERSION_H
 
 #include <stddef.h>
-
 #include "tether/api.h"
 
 TT_API_BEGIN

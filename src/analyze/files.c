@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tether/analyze.h"
-#include "tether/outfile.h"
+#include "analyze/analyze.h"
+#include "io/outfile.h"
 
 tt_status files_make_folder(tt_ctx *ctx, const char *path)
 {

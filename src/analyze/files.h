@@ -4,7 +4,7 @@
 #ifndef ANALYZE_FILES_H
 #define ANALYZE_FILES_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 /* mkdir -p */
 tt_status files_make_folder(tt_ctx *ctx, const char *path);

@@ -11,7 +11,7 @@
 
 #include "analyze/files.h"
 #include "io/page.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { ACROSS = 16, FRAMES_MAX = 2048 };
 

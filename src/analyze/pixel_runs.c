@@ -8,9 +8,9 @@
 #include "analyze/output.h"
 #include "analyze/report.h"
 #include "io/jsonout.h"
+#include "io/outfile.h"
 #include "io/page.h"
-#include "tether/outfile.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 static const char what[] = "pixel statistics";
 

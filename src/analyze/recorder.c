@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "analyze/files.h"
-#include "tether/device.h"
-#include "tether/team.h"
+#include "core/device.h"
+#include "team/team.h"
 
 static const char what[] = "the record of a run";
 

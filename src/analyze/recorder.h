@@ -5,8 +5,8 @@
 #define ANALYZE_RECORDER_H
 
 #include "analyze/text.h"
-#include "tether/analyze.h"
-#include "tether/io.h"
+#include "analyze/analyze.h"
+#include "io/io.h"
 
 /* An event of any policy; of its fields those that a trace keeps. */
 typedef struct rec_event {

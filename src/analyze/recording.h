@@ -7,8 +7,8 @@
 #ifndef ANALYZE_RECORDING_H
 #define ANALYZE_RECORDING_H
 
-#include "tether/analyze.h"
-#include "tether/io.h"
+#include "analyze/analyze.h"
+#include "io/io.h"
 
 struct tt_recording {
     tt_ctx *ctx;

@@ -15,7 +15,7 @@
 #include "analyze/output.h"
 #include "io/jsonout.h"
 #include "io/page.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 enum { COLUMNS = 11 };
 

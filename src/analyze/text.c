@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/utf8.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 void text_begin(text *t, tt_ctx *ctx)
 {

@@ -8,7 +8,7 @@
 #ifndef ANALYZE_TEXT_H
 #define ANALYZE_TEXT_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef struct text {
     tt_ctx *ctx;

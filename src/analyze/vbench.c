@@ -12,8 +12,8 @@
 #include "analyze/files.h"
 #include "analyze/text.h"
 #include "core/utf8.h"
-#include "tether/analyze.h"
-#include "tether/io.h"
+#include "analyze/analyze.h"
+#include "io/io.h"
 
 static bool safe(const char *prompt)
 {

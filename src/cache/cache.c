@@ -11,7 +11,7 @@
  * Next    relrope.c, fifo.c, tether.c */
 #include "cache/classes.h"
 #include "cache/kept.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "tether/policy.h"
+#include "cache/policy.h"
 
 /* Frames, budgets and tokens per frame stay below this, so that token counts
  * fit an int64_t and frame numbers an int32_t. */

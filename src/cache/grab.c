@@ -16,7 +16,7 @@
 #include "cache/grab.h"
 
 #include "tether/mathfn.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef TT_CACHE_GRAB_H
 #define TT_CACHE_GRAB_H
 
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 /* A round: P candidates compete for M memory slots. Arrays are [P], in
  * ctx->scratch. */

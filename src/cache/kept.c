@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cache/kept.h"
 
-#include "tether/backend.h"
-#include "tether/device.h"
+#include "ops/backend.h"
+#include "core/device.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
 #ifndef TT_CACHE_KEPT_H
 #define TT_CACHE_KEPT_H
 
-#include "tether/policy.h"
+#include "cache/policy.h"
 
 typedef struct cache_kept {
     tt_real *k;                  /* [room, H, D], or NULL                     */

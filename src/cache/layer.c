@@ -4,8 +4,8 @@
  *
  * Source  wan/modules/causal_model.py, the "roll" of the KV cache.
  * Holds   len <= cap; k, v and metadata of a token always move together. */
-#include "tether/device.h"
-#include "tether/policy.h"
+#include "core/device.h"
+#include "cache/policy.h"
 
 #include <string.h>
 

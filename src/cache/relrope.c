@@ -12,8 +12,8 @@
  * Next    tether.c */
 #include "cache/classes.h"
 #include "cache/kept.h"
-#include "tether/backend.h"
-#include "tether/device.h"
+#include "ops/backend.h"
+#include "core/device.h"
 
 /* Tokens [lo, hi) of a segment. */
 typedef struct rows {

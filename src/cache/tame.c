@@ -13,7 +13,7 @@
  *         amplifies a million times. */
 #include "cache/tame.h"
 
-#include "tether/device.h"
+#include "core/device.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #ifndef TT_CACHE_TAME_H
 #define TT_CACHE_TAME_H
 
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 /* Mean and population standard deviation of every channel over tokens, the
  * latter at least 1e-6 (eq. 12). */

@@ -10,7 +10,7 @@
  *         and for the first pass, which brings keys and then values there, has
  *         the values of one chunk of one layer. */
 #include "cache/tether_state.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 #include <string.h>
 

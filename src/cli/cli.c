@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/nearest.h"
-#include "tether/validate.h"
-#include "tether/team.h"
+#include "validate/validate.h"
+#include "team/team.h"
 
 /* ---- signals ------------------------------------------------------------- */
 

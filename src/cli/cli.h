@@ -14,8 +14,8 @@
 #define CLI_CLI_H
 
 #include "cli/ui/options.h"
-#include "tether/context.h"
-#include "tether/backend.h"
+#include "core/context.h"
+#include "ops/backend.h"
 
 int cmd_generate(tt_ctx *ctx, int argc, char **argv);
 int cmd_embed(tt_ctx *ctx, int argc, char **argv);

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/ui/progress.h"
-#include "tether/analyze.h"
+#include "analyze/analyze.h"
 
 enum { RUNS_MAX = 1024 };
 

@@ -13,8 +13,8 @@
 #include "cli/bench/bench.h"
 #include "cli/generate/generate.h"
 #include "cli/ui/outputs.h"
-#include "tether/outfile.h"
-#include "tether/team.h"
+#include "io/outfile.h"
+#include "team/team.h"
 #include "tether/version.h"
 
 static const opt_spec options[] = {

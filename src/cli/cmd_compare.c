@@ -22,9 +22,9 @@
 #include "cli/ui/manual.h"
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
-#include "tether/analyze.h"
-#include "tether/outfile.h"
-#include "tether/video.h"
+#include "analyze/analyze.h"
+#include "io/outfile.h"
+#include "io/video.h"
 
 enum { POLICIES_MAX = 16, PATH_SIZE = 4096 };
 

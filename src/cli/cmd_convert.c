@@ -8,7 +8,7 @@
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
 #include "core/nearest.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 typedef struct settings {
     const char *out, *dtype, *layout, *model, *weights, *lora;

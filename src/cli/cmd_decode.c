@@ -14,7 +14,7 @@
 #include "cli/generate/model.h"
 #include "cli/ui/fetch.h"
 #include "cli/ui/outputs.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { SPLIT_MAX = 64 };
 

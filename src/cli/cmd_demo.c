@@ -16,8 +16,8 @@
 #include "cli/generate/ledger.h"
 #include "cli/generate/model.h"
 #include "cli/ui/terminal.h"
-#include "tether/analyze.h"
-#include "tether/video.h"
+#include "analyze/analyze.h"
+#include "io/video.h"
 
 typedef struct settings {
     const char *output, *model, *prompt, *vae_class;

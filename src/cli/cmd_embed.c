@@ -12,8 +12,8 @@
 #include "cli/ui/outputs.h"
 #include "cli/generate/model.h"
 #include "cli/ui/progress.h"
-#include "tether/io.h"
-#include "tether/text.h"
+#include "io/io.h"
+#include "text/text.h"
 
 typedef struct settings {
     tt_model_paths paths;

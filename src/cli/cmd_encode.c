@@ -11,7 +11,7 @@
 #include "cli/ui/fetch.h"
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 typedef struct settings {
     tt_model_paths model;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "tether/analyze.h"
+#include "analyze/analyze.h"
 
 typedef struct settings {
     int64_t chunk, layer;

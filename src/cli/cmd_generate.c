@@ -15,8 +15,8 @@
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
 #include "cli/ui/fetch.h"
-#include "tether/analyze.h"
-#include "tether/team.h"
+#include "analyze/analyze.h"
+#include "team/team.h"
 
 /* ---- options ------------------------------------------------------------- */
 

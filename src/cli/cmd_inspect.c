@@ -15,8 +15,8 @@
 #include "cli/ui/fetch.h"
 #include "cli/ui/progress.h"
 #include "core/utf8.h"
-#include "tether/io.h"
-#include "tether/run.h"
+#include "io/io.h"
+#include "run/run.h"
 
 typedef struct settings {
     bool json, digest, verify;

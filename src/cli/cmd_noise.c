@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
-#include "tether/io.h"
-#include "tether/rollout.h"
+#include "io/io.h"
+#include "rollout/rollout.h"
 
 typedef struct settings {
     const char *output, *steps;

@@ -13,7 +13,7 @@
 #include "cli/generate/model.h"
 #include "cli/ui/fetch.h"
 #include "cli/ui/progress.h"
-#include "tether/text.h"
+#include "text/text.h"
 
 typedef struct settings {
     tt_model_paths paths;

@@ -7,7 +7,7 @@
 #ifndef CLI_INSPECT_H
 #define CLI_INSPECT_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 /* One file. */
 typedef struct inspect_part {

@@ -11,7 +11,7 @@
 #include "cli/ui/fetch.h"
 #include "cli/ui/progress.h"
 #include "core/utf8.h"
-#include "tether/text.h"
+#include "text/text.h"
 
 /* The parts `generate` needs. */
 static const struct { const char *name; unsigned fetch; } parts[] = {

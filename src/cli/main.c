@@ -17,11 +17,11 @@
 #include "cli/cli.h"
 #include "cli/ui/manual.h"
 #include "core/nearest.h"
-#include "tether/backend.h"
-#include "tether/policy.h"
-#include "tether/team.h"
-#include "tether/threads.h"
-#include "tether/validate.h"
+#include "ops/backend.h"
+#include "cache/policy.h"
+#include "team/team.h"
+#include "core/threads.h"
+#include "validate/validate.h"
 #include "tether/version.h"
 
 typedef struct command {

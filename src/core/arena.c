@@ -25,8 +25,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tether/context.h"
-#include "tether/device.h"
+#include "core/context.h"
+#include "core/device.h"
 
 #define ALIGN 64
 #define BLOCK_MIN ((size_t)1 << 20)

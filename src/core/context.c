@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A context begins in ops/init.c: it begins with a table of operators. */
-#include "tether/context.h"
+#include "core/context.h"
 
 #include <float.h>
 #include <stdarg.h>

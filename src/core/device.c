@@ -1,7 +1,7 @@
 /* device.c: see device.h. Without a device every verb is a line of C.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tether/device.h"
+#include "core/device.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Next    tensor.c */
-#include "tether/tensor.h"
+#include "core/tensor.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef TT_CORE_FINITE_H
 #define TT_CORE_FINITE_H
 
-#include "tether/tensor.h"
+#include "core/tensor.h"
 
 static inline bool tt_all_finite(const tt_host *x, int64_t n)
 {

@@ -4,7 +4,7 @@
 #ifndef CORE_FOLDER_H
 #define CORE_FOLDER_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 /* Can files of `bytes` bytes be made there? `who` asks for it: an option.
  * Errors  TT_EIO  there is no such folder, it cannot be written to, or its disk

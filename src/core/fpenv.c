@@ -1,7 +1,7 @@
 /* fpenv.c: see tether/fpenv.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tether/fpenv.h"
+#include "core/fpenv.h"
 
 #include <fenv.h>
 #include <stdio.h>

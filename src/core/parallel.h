@@ -9,13 +9,13 @@
  * threads, so their number cannot change a bit. Without OpenMP the pragma
  * vanishes and the same loop runs alone.
  *
- * Threads sleep while they wait (tether/threads.h). Waking one takes some
+ * Threads sleep while they wait (core/threads.h). Waking one takes some
  * microseconds when its core is awake, and up to 50 when it is not: a loop
  * must be worth a multiple of that. */
 #ifndef TT_CORE_PARALLEL_H
 #define TT_CORE_PARALLEL_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 /* About a tenth of a millisecond on one core. */
 #define TT_SMALL_WORK 131072

@@ -4,7 +4,7 @@
 #ifndef TT_CORE_QUANT_H
 #define TT_CORE_QUANT_H
 
-#include "tether/tensor.h"
+#include "core/tensor.h"
 
 /* dst [nblocks * tt_dtype_block(t)] = the values of consecutive blocks. */
 void quant_widen(float *dst, const unsigned char *src, tt_dtype t,

@@ -1,11 +1,11 @@
-/* threads.c: see tether/threads.h.
+/* threads.c: see core/threads.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Why no thread pool of our own: on a busy machine OpenMP with sleeping waits
  * took about the time of one thread or less. tools/bench_busy.sh measures it;
  * a pool is due where that finds ratios that stay over 1.2. */
-#include "tether/threads.h"
+#include "core/threads.h"
 
 #include "core/parallel.h"
 

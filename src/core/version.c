@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tether/tensor.h"
+#include "core/tensor.h"
 
 #ifndef TT_GIT_REV
 #define TT_GIT_REV "unknown"

@@ -6,7 +6,7 @@
  *         here assembles bytes, so hosts of either byte order read the same
  *         values.
  * Next    quant.c */
-#include "tether/tensor.h"
+#include "core/tensor.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "cache/classes.h"
 #include "dit/model.h"
 #include "io/weights.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                             const tt_dit_call *call);

@@ -7,7 +7,7 @@
  *         (sinusoidal_embedding_1d).
  * Next    block.c */
 #include "dit/model.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 #include "tether/mathfn.h"
 
 /* One row of patch features: channel, then row, then column of the 2x2 patch,

@@ -9,10 +9,10 @@
 #ifndef TT_DIT_MODEL_H
 #define TT_DIT_MODEL_H
 
-#include "tether/device.h"
-#include "tether/dit.h"
-#include "tether/ops.h"
-#include "tether/team.h"
+#include "core/device.h"
+#include "dit/dit.h"
+#include "ops/ops.h"
+#include "team/team.h"
 
 /* y = x w^T + b */
 typedef struct dit_linear {

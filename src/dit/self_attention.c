@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "dit/model.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
                 tt_real *v, const tt_real *x, int64_t T)

@@ -4,8 +4,8 @@
 #ifndef TT_IO_APNG_H
 #define TT_IO_APNG_H
 
-#include "tether/outfile.h"
-#include "tether/video.h"
+#include "io/outfile.h"
+#include "io/video.h"
 
 /* Pixels rgb [height, width, 3], rows `stride` bytes apart, as the zlib stream
  * of an IDAT chunk: *data points into the block returned, which the caller

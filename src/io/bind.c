@@ -11,7 +11,7 @@
 #include "io/blank.h"
 #include "io/bytes.h"
 #include "io/guess.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 #define ENOUGH 5 /* problems named one by one */
 

@@ -4,7 +4,7 @@
 #ifndef TT_IO_CHECK_H
 #define TT_IO_CHECK_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 /* Refuse a file whose download did not end, as files beside it say (of a link
  * also those beside what it points to).

@@ -5,7 +5,7 @@
 #define TT_IO_ENCODER_H
 
 #include "io/ffmpeg.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 /* Can `path` be encoded here: is ffmpeg on PATH? TT_EUNSUPPORTED names the
  * y4m and PNG ways out. */

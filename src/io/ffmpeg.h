@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef struct ffmpeg {
     pid_t pid;          /* 0: none                                            */

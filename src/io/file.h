@@ -8,7 +8,7 @@
 #define TT_IO_FILE_H
 
 #include "io/map.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 /* The true shape of a tensor that GGUF could only store flattened. */
 typedef struct gguf_shape {

@@ -4,7 +4,7 @@
 #ifndef TT_IO_FOLDER_H
 #define TT_IO_FOLDER_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 /* The weight file of `kind` in folder `dir`: first the names under which the
  * model is published, else the only file whose content fits. *path lives in

@@ -4,7 +4,7 @@
 #ifndef TT_IO_GUESS_H
 #define TT_IO_GUESS_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 /* "a Wan2.1-14B I2V transformer: not supported because ...", from the stored
  * names and shapes; NULL when nothing is recognised. May use buf. */

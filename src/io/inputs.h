@@ -4,7 +4,7 @@
 #ifndef TT_IO_INPUTS_H
 #define TT_IO_INPUTS_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 /* Of the latents of Wan's VAE, which no checkpoint has. */
 enum { WAN_Z = 16 };

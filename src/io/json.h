@@ -11,7 +11,7 @@
 #ifndef TT_IO_JSON_H
 #define TT_IO_JSON_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef enum tt_json_kind {
     TT_JSON_NULL, TT_JSON_BOOL, TT_JSON_NUMBER, TT_JSON_STRING, TT_JSON_ARRAY,

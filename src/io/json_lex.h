@@ -8,7 +8,7 @@
 #ifndef TT_IO_JSON_LEX_H
 #define TT_IO_JSON_LEX_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 #define JSON_MAX_DEPTH 64
 

@@ -10,8 +10,8 @@
 #include "core/parallel.h"
 #include "io/file.h"
 #include "io/lora.h"
-#include "tether/fpenv.h"
-#include "tether/ops.h"
+#include "core/fpenv.h"
+#include "ops/ops.h"
 
 enum { TILE = 64 };
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "tether/classes.h"
-#include "tether/io.h"
-#include "tether/outfile.h"
+#include "io/io.h"
+#include "io/outfile.h"
 
 static char *copy(tt_ctx *ctx, const char *s)
 {

@@ -4,7 +4,7 @@
 #ifndef TT_IO_MAP_H
 #define TT_IO_MAP_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef struct io_map {
     const uint8_t *data; /* never NULL while open                             */

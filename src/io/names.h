@@ -4,7 +4,7 @@
 #ifndef TT_IO_NAMES_H
 #define TT_IO_NAMES_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 typedef enum names_layout {
     NAMES_UNKNOWN, NAMES_WAN, NAMES_DIFFUSERS, NAMES_HF, NAMES_LLAMA

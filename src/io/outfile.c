@@ -1,7 +1,7 @@
 /* outfile.c: files that appear under their final name only when complete.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 
 #include "core/utf8.h"
 #include "io/jsonout.h"
-#include "tether/io.h"
+#include "io/io.h"
 #include "tether/version.h"
 #include "viewer.h"
 

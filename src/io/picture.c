@@ -15,7 +15,7 @@
 
 #include "io/map.h"
 #include "io/picture.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { FILE_MAX = 1 << 28, ALLOC_MAX = 1 << 30, SCANS_MAX = 200 };
 

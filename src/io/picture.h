@@ -4,7 +4,7 @@
 #ifndef TT_IO_PICTURE_H
 #define TT_IO_PICTURE_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef enum picture_kind { PICTURE_NONE, PICTURE_PNG, PICTURE_JPEG }
     picture_kind;

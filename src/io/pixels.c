@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Source  Self-Forcing inference scripts: clamp, halve and shift, truncate. */
-#include "tether/video.h"
+#include "io/video.h"
 
 static uint8_t byte_from_real(tt_real v)
 {

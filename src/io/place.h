@@ -4,8 +4,8 @@
 #ifndef TT_IO_PLACE_H
 #define TT_IO_PLACE_H
 
-#include "tether/context.h"
-#include "tether/outfile.h"
+#include "core/context.h"
+#include "io/outfile.h"
 
 /* Create `path` for reading and writing. What is there goes first: a killed
  * process of our number left it, or somebody planted a link, which is not

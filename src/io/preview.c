@@ -9,7 +9,7 @@
  * and makes drift of statistics visible, but its colours mean nothing. */
 #include <string.h>
 
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { CHANNELS = 16, CENTRE = 128, GAIN = 20 };
 

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { BITS = 22 };
 

@@ -6,7 +6,7 @@
  *         and the last frame are always there. */
 #include <string.h>
 
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { CELLS_MAX = 12, GAP = 4, CELL_WIDTH_MIN = 200, CELL_WIDTH_MAX = 400 };
 

@@ -23,7 +23,7 @@
 #include "io/bytes.h"
 #include "io/file.h"
 #include "io/place.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 typedef struct item {
     const char *name;

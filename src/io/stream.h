@@ -8,7 +8,7 @@
 #ifndef TT_IO_STREAM_H
 #define TT_IO_STREAM_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef struct io_stream {
     tt_ctx *ctx;

@@ -14,8 +14,8 @@
 #include "io/apng.h"
 #include "io/encoder.h"
 #include "io/place.h"
-#include "tether/outfile.h"
-#include "tether/video.h"
+#include "io/outfile.h"
+#include "io/video.h"
 
 typedef enum target {
     TARGET_Y4M, TARGET_STDOUT, TARGET_PNG, TARGET_PATTERN, TARGET_APNG,

@@ -15,7 +15,7 @@
 #include "io/map.h"
 #include "io/picture.h"
 #include "io/y4m.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { PNG_CHUNK_MAX = 1 << 20 }; /* of one before the picture's data       */
 

@@ -4,7 +4,7 @@
 #ifndef TT_IO_WEIGHTS_H
 #define TT_IO_WEIGHTS_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 typedef struct weight {
     const char *name;   /* Wan's                                             */

@@ -15,7 +15,7 @@
 
 #include "io/bytes.h"
 #include "io/picture.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { HEADER_MAX = 1024, FRAME_LINE_MAX = 256 };
 

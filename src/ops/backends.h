@@ -4,7 +4,7 @@
 #ifndef TT_OPS_BACKENDS_H
 #define TT_OPS_BACKENDS_H
 
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 /* The definitions, plain loops, and the same bits, fast: one table per class.
  * A double build has golden's of class f32 alone. */

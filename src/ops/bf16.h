@@ -14,7 +14,7 @@
 
 #include "core/fma.h"
 #include "ops/frozen.h"
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 /* x rounded to bf16, nearest even; what is subnormal as bf16 counts as zero
  * with its sign. NaN stays NaN, large values become infinite. */

@@ -5,7 +5,7 @@
  * A backend that says nothing of them is called for each, through the wrappers
  * of the operators: the same calls, in the same order, as if a model had
  * made them itself. */
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 /* Run a pair that the backend has in one, timed when asked. */
 #define CALL(pair, flops, ...)                                                 \

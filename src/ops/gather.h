@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 /* The numbers of a frame from number `at` on: n of them. */
 static inline void conv_take(tt_real *x, const tt_conv_args *p,

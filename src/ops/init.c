@@ -3,15 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Everything else of the context is core/context.c; core calls no operator. */
-#include "tether/context.h"
+#include "core/context.h"
 
 #include <fenv.h>
 #include <string.h>
 
 #include "core/fma.h"
 #include "core/parallel.h"
-#include "tether/backend.h"
-#include "tether/threads.h"
+#include "ops/backend.h"
+#include "core/threads.h"
 
 /* The arithmetic must be IEEE: nearest-even, subnormals kept, no contraction,
  * and every operation that the library takes from elsewhere right.

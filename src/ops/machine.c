@@ -1,7 +1,7 @@
 /* machine.c: peak multiply-add rate and streaming, to hold operators against.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tether/machine.h"
+#include "ops/machine.h"
 
 #include "core/parallel.h"
 #include "ops/exact/bf16.h"

@@ -5,6 +5,8 @@
  * A plug-in may call the tt_ functions of this very program, which exports
  * those and nothing else (plugin.list): an exported golden_silu would take the
  * place of the plug-in's own function of that name. */
+#include "core/fpenv.h"
+#include "ops/arithmetic.h"
 #include "tether/plugin.h"
 
 #include <dlfcn.h>

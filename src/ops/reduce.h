@@ -10,7 +10,7 @@
 
 #include "core/fma.h"
 #include "ops/frozen.h"
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 /* a*b + c with one rounding, in the compute type. */
 static inline tt_real fma_real(tt_real a, tt_real b, tt_real c)

@@ -7,7 +7,7 @@
 #include "core/golden_names.h"
 #include "../golden/golden.h"
 #include "tether/mathfn.h"
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 tt_status tt_rope_make(tt_ctx *ctx, tt_arena *a, tt_rope_table *out, int64_t D,
                        int64_t npos)

@@ -15,7 +15,7 @@
  *         rollouts.
  * Holds   written from a description of the method. */
 #include "rollout/run.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * A state is of this run when both say the same, line by line; the name of the
  * first line that differs is told. */
 #include "rollout/run.h"
-#include "tether/backend.h"
-#include "tether/device.h"
+#include "ops/backend.h"
+#include "core/device.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 
 #include "cache/classes.h"
 #include "cache/kept.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 #define MAX_FRAMES ((int64_t)1 << 24)
 #define MAX_SIDE ((int64_t)1 << 20)      /* latent height and width */

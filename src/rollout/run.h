@@ -4,7 +4,7 @@
 #ifndef TT_ROLLOUT_RUN_H
 #define TT_ROLLOUT_RUN_H
 
-#include "tether/rollout.h"
+#include "rollout/rollout.h"
 
 struct tt_rollout {
     tt_arena arena;              /* holds this struct as well                 */

@@ -10,8 +10,8 @@
  *         negative prompt.
  * Next    dit/dit.c */
 #include "rollout/run.h"
-#include "tether/device.h"
-#include "tether/team.h"
+#include "core/device.h"
+#include "team/team.h"
 
 static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass);
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,

@@ -7,7 +7,7 @@
  *         linspace whose last bits depend on the machine. We: double, rounded
  *         once. At most 1.2e-7 apart, and equal at every entry the default
  *         steps read. */
-#include "tether/rollout.h"
+#include "rollout/rollout.h"
 
 #include <math.h>
 

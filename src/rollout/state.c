@@ -14,9 +14,9 @@
  *         digest finds damage; numbers are checked all the same, because they
  *         become indices. */
 #include "rollout/run.h"
-#include "tether/backend.h"
-#include "tether/device.h"
-#include "tether/team.h"
+#include "ops/backend.h"
+#include "core/device.h"
+#include "team/team.h"
 
 #include <inttypes.h>
 #include <stdio.h>

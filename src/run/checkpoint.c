@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tether/team.h"
+#include "team/team.h"
 
 /* What the first one may take, for want of a measurement: bytes a second, and
  * seconds for the two flushes. */

@@ -10,7 +10,7 @@
 
 #include "io/inputs.h"
 #include "io/stream.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 /* ---- frames, wherever they come from ------------------------------------- */
 

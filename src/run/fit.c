@@ -13,7 +13,7 @@
 
 #include "core/folder.h"
 #include "team/engine.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 /* Addresses of a stage, with what the C library takes for itself and the gaps
  * that it leaves between blocks. */

@@ -11,7 +11,7 @@
 #include "run/parts.h"
 #include "io/weights.h"
 #include "tether/version.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 /* Of this line; another one is another run's. */
 enum { VERSION = 1 };

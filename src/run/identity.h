@@ -4,8 +4,8 @@
 #ifndef TT_RUN_IDENTITY_H
 #define TT_RUN_IDENTITY_H
 
-#include "tether/io.h"
-#include "tether/vae.h"
+#include "io/io.h"
+#include "vae/vae.h"
 
 /* The first thing that differs between two lines of identity_make, in words:
  * "seed 1 there, 2 here". */

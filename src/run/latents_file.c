@@ -15,7 +15,7 @@
 #include "io/jsonout.h"
 #include "io/place.h"
 #include "run/identity.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 enum { HEADER_MAX = 1 << 20 };
 

@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "tether/context.h"
-#include "tether/io.h"
+#include "core/context.h"
+#include "io/io.h"
 
 typedef struct latents_file {
     tt_ctx *ctx;

@@ -15,9 +15,9 @@
 #include "cache/kept.h"
 #include "io/weights.h"
 #include "rollout/run.h"
-#include "tether/device.h"
-#include "tether/team.h"
-#include "tether/text.h"
+#include "core/device.h"
+#include "team/team.h"
+#include "text/text.h"
 
 /* SCRATCH  what operators take besides the values that are reported: a part
  * OWN      bytes that a thread takes for convolutions of a class but f32 */

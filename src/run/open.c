@@ -15,8 +15,8 @@
 #include "io/weights.h"
 #include "run/parts.h"
 #include "run/plan.h"
-#include "tether/io.h"
-#include "tether/team.h"
+#include "io/io.h"
+#include "team/team.h"
 
 /* ---- events -------------------------------------------------------------- */
 

@@ -23,9 +23,9 @@
 
 #include "run/latents_file.h"
 #include "run/record.h"
-#include "tether/analyze.h"
-#include "tether/plan.h"
-#include "tether/run.h"
+#include "analyze/analyze.h"
+#include "run/needs.h"
+#include "run/run.h"
 
 /* ---- settings ------------------------------------------------------------ */
 

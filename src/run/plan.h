@@ -10,7 +10,7 @@
 #define TT_RUN_PLAN_H
 
 #include "run/parts.h"
-#include "tether/plan.h"
+#include "run/needs.h"
 
 /* Bytes that can still be had, and what limits them. */
 typedef struct plan_limit {

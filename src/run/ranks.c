@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tether/team.h"
+#include "team/team.h"
 
 enum { COMPUTE, EXCHANGE, WAITING, PARTS };
 

@@ -8,9 +8,9 @@
 
 #include "io/jsonout.h"
 #include "io/map.h"
-#include "tether/backend.h"
-#include "tether/io.h"
-#include "tether/outfile.h"
+#include "ops/backend.h"
+#include "io/io.h"
+#include "io/outfile.h"
 #include "tether/version.h"
 
 void record_begin(record *r)

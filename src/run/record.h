@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef struct record_file {
     const char *role;          /* "transformer", "noise"                      */

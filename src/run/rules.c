@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tether/device.h"
-#include "tether/team.h"
+#include "core/device.h"
+#include "team/team.h"
 
 enum { FPS = 16 };
 

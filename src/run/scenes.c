@@ -8,7 +8,7 @@
 
 #include "run/parts.h"
 #include "io/inputs.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 /* Length of what was meant as a duration at s, "[-3s]", "[3 s", "[3sec]":
  * what the parser takes is gone from the text. 0: ordinary text. */

@@ -11,8 +11,8 @@
 #include "run/parts.h"
 #include "io/inputs.h"
 #include "io/stream.h"
-#include "tether/team.h"
-#include "tether/text.h"
+#include "team/team.h"
+#include "text/text.h"
 
 /* ---- the prompts --------------------------------------------------------- */
 

@@ -16,8 +16,8 @@
 #include "core/parallel.h"
 #include "io/lora.h"
 #include "rollout/run.h"
-#include "tether/team.h"
-#include "tether/text.h"
+#include "team/team.h"
+#include "text/text.h"
 
 /* WHILE  seconds of a call; the middle one of TURNS counts */
 #define WHILE 0.05

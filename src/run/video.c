@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tether/fpenv.h"
-#include "tether/team.h"
-#include "tether/video.h"
+#include "core/fpenv.h"
+#include "team/team.h"
+#include "io/video.h"
 
 /* ---- progress, preview --------------------------------------------------- */
 

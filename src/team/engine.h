@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-#include "tether/team.h"
+#include "team/team.h"
 
 /* Bytes [at[r], at[r] + n[r]) of data go to rank r, or come from it. */
 typedef struct tt_parcels {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "team/cuts.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 /* The next parcel: n bytes behind those before it. */
 static void add(tt_parcels *p, int rank, int64_t *used, int64_t n)

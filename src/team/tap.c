@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "team/cuts.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 /* n of all ranks together. */
 static int64_t total(tt_ctx *ctx, int64_t n)

@@ -10,7 +10,7 @@
  * Next    clean_fix.c */
 #include "text/clean.h"
 
-#include "tether/text.h"
+#include "text/text.h"
 
 /* Unicode White_Space: \s of Python's `regex` module. */
 static bool is_white_space(uint32_t c)

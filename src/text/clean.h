@@ -10,7 +10,7 @@
 #define TT_TEXT_CLEAN_H
 
 #include "core/utf8.h"
-#include "tether/context.h"
+#include "core/context.h"
 
 #define CLEAN_GROWTH 3
 

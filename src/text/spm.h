@@ -7,7 +7,7 @@
 #ifndef TT_TEXT_SPM_H
 #define TT_TEXT_SPM_H
 
-#include "tether/text.h"
+#include "text/text.h"
 
 #define SPM_FILE_LIMIT (64 << 20)   /* bytes                                 */
 #define SPM_PIECE_LIMIT (1 << 20)   /* pieces                                */

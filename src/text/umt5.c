@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "io/weights.h"
-#include "tether/device.h"
-#include "tether/ops.h"
+#include "core/device.h"
+#include "ops/ops.h"
 
 #define EPS 1e-6            /* every norm of umT5                            */
 #define MAX_DISTANCE 128    /* fixed in all published configurations         */

@@ -4,7 +4,7 @@
 #ifndef TT_TEXT_UMT5_H
 #define TT_TEXT_UMT5_H
 
-#include "tether/text.h"
+#include "text/text.h"
 
 /* C = dim, A = dim_attn, F = dim_ffn. Matrices are views of the file. */
 typedef struct umt5_block {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "text/umt5.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 /* The shape of a matrix (or vector, then cols = 1) that fixes sizes. */
 static void sizes_of(tt_ctx *ctx, int64_t *rows, int64_t *cols,

@@ -14,12 +14,12 @@
 #ifndef TT_VAE_INTERNAL_H
 #define TT_VAE_INTERNAL_H
 
-#include "tether/backend.h"
-#include "tether/device.h"
-#include "tether/io.h"
-#include "tether/ops.h"
-#include "tether/team.h"
-#include "tether/vae.h"
+#include "ops/backend.h"
+#include "core/device.h"
+#include "io/io.h"
+#include "ops/ops.h"
+#include "team/team.h"
+#include "vae/vae.h"
 
 /* ---- weights ------------------------------------------------------------ */
 

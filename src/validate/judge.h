@@ -4,7 +4,7 @@
 #ifndef VALIDATE_JUDGE_H
 #define VALIDATE_JUDGE_H
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 /* Write v->where from v->m.worst. */
 void verdict_place(tt_verdict *v);

@@ -5,7 +5,7 @@
 #ifndef VALIDATE_SELECTION_H
 #define VALIDATE_SELECTION_H
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 /* A pick of M out of P. Scores may be NULL: unknown. */
 typedef struct selection {

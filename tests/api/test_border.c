@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "tests/folder.h"
+#include "cache/policy.h"
+#include "io/io.h"
+#include "ops/ops.h"
+#include "vae/vae.h"
 #include "tether/tether.h"
 
 static tt_ctx *ctx;

@@ -4,7 +4,7 @@
 #ifndef TT_TESTS_BITS_H
 #define TT_TESTS_BITS_H
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 /* ---- the demo run -------------------------------------------------------- */
 

@@ -22,8 +22,8 @@
 #include "tests/bits/bits.h"
 #include "tests/guard.h"
 #include "tests/run_case/run_case.h"
-#include "tether/backend.h"
-#include "tether/threads.h"
+#include "ops/backend.h"
+#include "core/threads.h"
 #include "tether/version.h"
 
 #define REF "ref_data"

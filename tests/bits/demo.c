@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "tests/bits/bits.h"
-#include "tether/rollout.h"
-#include "tether/text.h"
-#include "tether/vae.h"
-#include "tether/video.h"
+#include "rollout/rollout.h"
+#include "text/text.h"
+#include "vae/vae.h"
+#include "io/video.h"
 
 #define T5_FILE "models_t5_umt5-xxl-enc-bf16.safetensors"
 #define VAE_FILE "Wan2.1_VAE.safetensors"

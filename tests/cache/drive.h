@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tether/device.h"
-#include "tether/policy.h"
+#include "core/device.h"
+#include "cache/policy.h"
 
 /* Of a frame; a program may have others. */
 #ifndef GRID_H

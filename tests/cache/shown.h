@@ -5,7 +5,7 @@
 #ifndef TT_TESTS_CACHE_SHOWN_H
 #define TT_TESTS_CACHE_SHOWN_H
 
-#include "tether/policy.h"
+#include "cache/policy.h"
 
 typedef struct tether_layer {
     bool filled;                   /* the cache has been full                 */

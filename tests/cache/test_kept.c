@@ -15,7 +15,7 @@
 #define GRID_H 11
 #define GRID_W 16
 #include "tests/cache/drive.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 #ifndef TT_REAL_DOUBLE
 #include "ops/exact/exact.h"
 #endif

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "tests/cli/program.h"
-#include "tether/policy.h"
+#include "cache/policy.h"
 
 static char model[1100];
 

@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "tests/cli/program.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #define MODEL_A "-m %s --embeds %s/inputs.safetensors "
 

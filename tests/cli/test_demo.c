@@ -7,9 +7,9 @@
  * class of arithmetic, the SHA-256 of the latents and of the y4m file of one
  * prompt; a mismatch prints what was found. tokens.tsv is from SentencePiece.*/
 #include "tests/cli/program.h"
-#include "tether/io.h"
-#include "tether/text.h"
-#include "tether/video.h"
+#include "io/io.h"
+#include "text/text.h"
+#include "io/video.h"
 
 enum { SIDE = 64, PIXELS = SIDE * SIDE };
 

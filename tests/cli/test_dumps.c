@@ -8,7 +8,7 @@
  *                and in the table of src/validate/names.md with its type. */
 #include <ctype.h>
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 #include "tests/cli/program.h"
 #include "tests/page.h"
 

@@ -12,7 +12,7 @@
 #include "tests/cli/ffmpeg.h"
 
 #include "cli/cli.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 static char model[1100], vae[1100], embeds[1100];
 enum { LATENTS = 24, FRAMES = 4 * LATENTS - 3, SIDE = 32,

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 
 #include "tests/cli/program.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { W = 48, H = 32, FRAMES = 13 };
 

@@ -14,7 +14,8 @@
 #include <math.h>
 
 #include "analyze/measure.h"
-#include "tether/validate.h"
+#include "io/video.h"
+#include "validate/validate.h"
 
 enum { ROWS = 5926, HIGHEST = 6500 };
 

@@ -7,8 +7,8 @@
 
 #include "io/page.h"
 #include "tests/folder.h"
-#include "tether/device.h"
-#include "tether/backend.h"
+#include "core/device.h"
+#include "ops/backend.h"
 
 static tt_ctx *ctx;
 

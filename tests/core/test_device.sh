@@ -23,7 +23,7 @@ look() {   # file: what clang says of it
 probe() {
     cat <<'C'
 #include <string.h>
-#include "tether/device.h"
+#include "core/device.h"
 float probe(tt_ctx *ctx, tt_real *x, const tt_real *y);
 float probe(tt_ctx *ctx, tt_real *x, const tt_real *y)
 {

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "core/parallel.h"
-#include "tether/fpenv.h"
-#include "tether/threads.h"
+#include "core/fpenv.h"
+#include "core/threads.h"
 #include "tests/folder.h"
 
 static tt_ctx *ctx;

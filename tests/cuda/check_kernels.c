@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/backend.h"
-#include "tether/device.h"
+#include "ops/backend.h"
+#include "core/device.h"
 
 static tt_ctx *ctx;
 static tt_class cls = TT_CLASS_F32;

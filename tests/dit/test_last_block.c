@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/device.h"
-#include "tether/dit.h"
+#include "core/device.h"
+#include "dit/dit.h"
 
 enum { F = 3, GRID_H = 2, GRID_W = 3, ROWS = 5 };
 

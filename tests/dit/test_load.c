@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tether/dit.h"
+#include "dit/dit.h"
 
 static tt_ctx *ctx;
 static char folder[600], weights_path[700], config_path[700];

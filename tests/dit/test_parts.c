@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/dit.h"
-#include "tether/team.h"
+#include "dit/dit.h"
+#include "team/team.h"
 
 enum { F = 3, ROWS = 5, CHUNKS = 3, BLOCKS = 2 };
 enum { CALLS = CHUNKS * 2 * BLOCKS }; /* a noisy and a clean pass each        */

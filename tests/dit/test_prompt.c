@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/backend.h"
-#include "tether/dit.h"
-#include "tether/team.h"
+#include "ops/backend.h"
+#include "dit/dit.h"
+#include "team/team.h"
 
 enum { F = 3, GRID_H = 2, GRID_W = 3, PIXELS = 4 * GRID_H * GRID_W,
        CHANNELS = 16, FLOW = F * CHANNELS * PIXELS };

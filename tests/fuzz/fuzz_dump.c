@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 /* A dump and a trace in one: the comparison goes by names alone. */
 static const fuzz_tensor whole[] = {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 static uint32_t crc32(const uint8_t *p, size_t n)
 {

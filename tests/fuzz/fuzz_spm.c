@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/fuzz.h"
-#include "tether/text.h"
+#include "text/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tether/analyze.h"
-#include "tether/validate.h"
+#include "analyze/analyze.h"
+#include "validate/validate.h"
 
 static void hashes(tt_ctx *ctx, const char *path)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tether/analyze.h"
+#include "analyze/analyze.h"
 
 static const fuzz_tensor whole[] = {
     {"latents", TT_F32, 5, {1, 9, 2, 2, 3}, -3, 7},

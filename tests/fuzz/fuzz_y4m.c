@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

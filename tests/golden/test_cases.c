@@ -17,7 +17,7 @@
 
 #include "src/golden/golden.h"
 #include "tests/golden/answers.h"
-#include "tether/text.h"
+#include "text/text.h"
 
 /* ---- parts of TetherCache ------------------------------------------------ */
 

@@ -324,7 +324,7 @@ for library in "$root/lib/libtether.so" "$root/lib/libtether.a"; do
     case $library in *.so) dynamic=-D ;; esac
     # shellcheck disable=SC2086
     ${NM:-nm} $dynamic -g --defined-only "$library" > names 2>/dev/null
-    if [ "$(grep -c ' tt_' names)" -lt 300 ]; then
+    if [ "$(grep -c ' tt_' names)" -lt 100 ]; then
         fail "${library##*/}: its names cannot be read"
     elif [ -n "$(foreign < names)" ]; then
         fail "${library##*/} exports $(foreign < names | head -n 5)"

@@ -10,8 +10,8 @@
 #include "io/file.h"
 #include "io/weights.h"
 #include "tests/folder.h"
-#include "tether/dit.h"
-#include "tether/text.h"
+#include "dit/dit.h"
+#include "text/text.h"
 
 static tt_ctx *ctx;
 static unsigned char bytes[5 << 20];

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 static tt_ctx *ctx;
 static tt_arena arena;

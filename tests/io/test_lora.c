@@ -15,7 +15,7 @@
 #include "core/fma.h"
 #include "io/lora.h"
 #include "tests/folder.h"
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 static tt_ctx *ctx;
 static const char *tiny; /* a transformer: width 80, 3 blocks                 */

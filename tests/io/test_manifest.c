@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "tests/folder.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 #define SHA HEX "f"                    /* 64 digits; HEX: 63                  */

@@ -13,7 +13,7 @@
 
 #include "io/file.h"
 #include "tests/harness.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { SIZE = 1 << 20, SLACK = 4 << 20 };
 

@@ -8,7 +8,7 @@
 
 #include "io/sha256_blocks.h"
 #include "tests/harness.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 static uint8_t bytes[64 * 40 + 3];
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tether/outfile.h"
+#include "io/outfile.h"
 #include "tests/folder.h"
 
 static tt_ctx *ctx;

@@ -5,7 +5,7 @@
  * Known answers  ref_data/vae_full_a: u8 computed from the given video_raw.
  * Properties     round trip of y4m conversion, names that appear only when
  *                complete, one sentence for every refusal. */
-#include "tether/video.h"
+#include "io/video.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "tests/folder.h"
 #include "io/place.h"
 #include "io/shows.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 
 static bool exists(const char *path)

@@ -7,7 +7,7 @@
  * Properties     what the writers of video.h write is read back; every damaged
  *                file is refused with a sentence (run with SAN=address,
  *                undefined to see that nothing else happens). */
-#include "tether/video.h"
+#include "io/video.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #include "io/map.h"
 #include "io/weights.h"
 #include "tests/folder.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 static tt_ctx *ctx;
 static tt_arena arena;

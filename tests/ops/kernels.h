@@ -16,7 +16,7 @@
 
 #include "ops/exact/exact.h"
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #define KERNELS_LEVELS 5
 

@@ -14,7 +14,7 @@
 
 #include "ops/exact/level.h"
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 static tt_ctx *ctx;
 static bool have_blas;

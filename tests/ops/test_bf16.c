@@ -12,7 +12,7 @@
 
 #include "tests/harness.h"
 #include "tether/mathfn.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -10,8 +10,8 @@
 #include <float.h>
 
 #include "tests/harness.h"
-#include "tether/machine.h"
-#include "tether/backend.h"
+#include "ops/machine.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

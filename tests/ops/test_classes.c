@@ -12,7 +12,7 @@
 
 #include "ops/golden/golden.h"
 #include "tests/harness.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 static tt_ctx *ctx;
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/backend.h"
-#include "tether/dit.h"
-#include "tether/text.h"
+#include "ops/backend.h"
+#include "dit/dit.h"
+#include "text/text.h"
 
 static tt_ctx *ctx;
 

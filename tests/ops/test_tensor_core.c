@@ -16,7 +16,7 @@
 
 #include "tests/harness.h"
 #include "tests/run_case/run_case.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 #include "tether/mathfn.h"
 
 #ifndef TT_REAL_DOUBLE

@@ -7,7 +7,7 @@
  * chosen to hurt: both ends of the exponents that floats can hold, sums beyond
  * 32 bits, zeros beside large factors, subnormal, huge, infinite and NaN. */
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -16,7 +16,7 @@
 #include "ops/exact/tuning.h"
 #include "ops/tensor_core.h"
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

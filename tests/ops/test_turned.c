@@ -13,7 +13,7 @@
 
 #include "ops/exact/exact.h"
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -14,7 +14,7 @@
 #include "ops/tensor_core.h"
 #include "tests/page.h"
 #include "tether/mathfn.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -17,7 +17,7 @@
 
 #include "tests/harness.h"
 #include "tests/run_case/run_case.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 static tt_ctx *ctx;
 

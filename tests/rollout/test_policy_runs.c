@@ -12,7 +12,7 @@
 
 #include "tests/folder.h"
 #include "tests/rollout/tiny.h"
-#include "tether/vae.h"
+#include "vae/vae.h"
 
 static tt_rollout_options evicting(const char *name)
 {

@@ -10,8 +10,8 @@
  * and they go on. What is injected comes to all ranks as it does to one. */
 #include "tests/folder.h"
 #include "tests/rollout/tiny.h"
-#include "tether/io.h"
-#include "tether/team.h"
+#include "io/io.h"
+#include "team/team.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
  *
  *     test_ranks --all    more policies' settings, and every number to 13 */
 #include "tests/rollout/tiny.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 enum { MOST = 13, ROOM = 3 * FRAMES * SIZE };
 

@@ -11,7 +11,7 @@
 #include "rollout/run.h"
 #include "tests/cache/shown.h"
 #include "tests/rollout/tiny.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 static void check_same_start(tt_ctx *ctx)
 {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tether/rollout.h"
+#include "rollout/rollout.h"
 
 /* "0:A 4:B 7#:C" for scenes that begin with chunks 0, 4 and 7, the last with a
  * cut. */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tether/rollout.h"
+#include "rollout/rollout.h"
 
 static tt_status init(tt_ctx *ctx, tt_schedule *s, double shift, int n,
                       const double *list, bool warp, int64_t context)

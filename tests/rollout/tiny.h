@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/backend.h"
-#include "tether/rollout.h"
+#include "ops/backend.h"
+#include "rollout/rollout.h"
 
 enum { C = 16, HH = 4, WW = 6, SIZE = C * HH * WW, FRAMES = 24 };
 enum { CLIP = 9 };               /* frames of a rollout in restart tests */

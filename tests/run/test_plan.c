@@ -13,7 +13,7 @@
 
 #include "run/plan.h"
 #include "tests/harness.h"
-#include "tether/plan.h"
+#include "run/needs.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "run/parts.h"
-#include "tether/run.h"
+#include "run/run.h"
 
 static tt_ctx *ctx;
 

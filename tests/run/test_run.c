@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tether/backend.h"
-#include "tether/run.h"
-#include "tether/team.h"
-#include "tether/text.h"
+#include "ops/backend.h"
+#include "run/run.h"
+#include "team/team.h"
+#include "text/text.h"
 #include "tests/fpenv.h"
 
 static tt_ctx *ctx;

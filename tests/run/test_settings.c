@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tether/run.h"
+#include "run/run.h"
 
 static tt_ctx *ctx;
 static tt_settings s;

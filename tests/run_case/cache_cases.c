@@ -12,8 +12,8 @@
 
 #include "cache/grab.h"
 #include "cache/tame.h"
-#include "tether/device.h"
-#include "tether/rollout.h"
+#include "core/device.h"
+#include "rollout/rollout.h"
 
 #define REAL_TYPE (sizeof(tt_real) == 8 ? TT_F64 : TT_F32)
 

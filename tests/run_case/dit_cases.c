@@ -11,8 +11,8 @@
 
 #include "tests/cache/shown.h"
 #include "tests/run_case/run_case.h"
-#include "tether/ops.h"
-#include "tether/rollout.h"
+#include "ops/ops.h"
+#include "rollout/rollout.h"
 
 /* [1, C, F, h, w] <-> [F, C, h, w]: swap the two outer axes. */
 static tt_real *swap_axes(run_io *io, const tt_real *x, int64_t a, int64_t b,

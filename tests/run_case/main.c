@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/backend.h"
-#include "tether/threads.h"
+#include "ops/backend.h"
+#include "core/threads.h"
 #include "tests/run_case/run_case.h"
 
 static int usage(void)

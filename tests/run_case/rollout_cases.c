@@ -9,7 +9,7 @@
  * Next    policy_cases.c: what is particular to single policies. */
 #include "tests/run_case/rollout_cases.h"
 #include "tests/cache/shown.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 #include <stdio.h>
 #include <string.h>

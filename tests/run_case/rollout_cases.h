@@ -5,7 +5,7 @@
 #define TT_TESTS_ROLLOUT_CASES_H
 
 #include "tests/run_case/run_case.h"
-#include "tether/rollout.h"
+#include "rollout/rollout.h"
 
 #define REAL_TYPE (sizeof(tt_real) == 8 ? TT_F64 : TT_F32)
 

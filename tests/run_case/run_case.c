@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/run_case/run_case.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 #include <stdio.h>
 #include <string.h>

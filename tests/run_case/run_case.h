@@ -15,8 +15,8 @@
 #define TT_TESTS_RUN_CASE_H
 
 #include "io/json.h"
-#include "tether/dit.h"
-#include "tether/io.h"
+#include "dit/dit.h"
+#include "io/io.h"
 
 typedef tt_status (*run_handler)(tt_ctx *ctx, const tt_json *json,
                                  const char *dir, tt_st_writer *out);

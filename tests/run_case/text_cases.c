@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "tests/run_case/run_case.h"
-#include "tether/ops.h"
-#include "tether/text.h"
+#include "ops/ops.h"
+#include "text/text.h"
 
 /* ---- umT5 ---------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tether/video.h"
+#include "io/video.h"
 
 /* ---- the whole model: where it comes from ------------------------------- */
 

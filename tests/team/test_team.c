@@ -13,7 +13,7 @@
 
 #include "team/cuts.h"
 #include "tests/harness.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 static tt_ctx *ctx;
 static const double *shares;      /* NULL: equal                              */

@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-#include "tether/text.h"
+#include "text/text.h"
 
 static double test_cpu(void)
 {

@@ -9,7 +9,7 @@
  *                an accepted one gives ids inside the vocabulary. */
 #include "tests/text/tsv.h"
 
-#include "tether/text.h"
+#include "text/text.h"
 
 #define LENGTH 512
 

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tether/backend.h"
-#include "tether/text.h"
+#include "ops/backend.h"
+#include "text/text.h"
 
 #define F64_TOL 1e-10
 

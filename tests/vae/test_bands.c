@@ -16,7 +16,7 @@
 #include "tests/folder.h"
 #include "tests/harness.h"
 #include "tests/run_case/vae_case.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 enum { Z = 16, LATENTS = 4, ROWS = 6, COLUMNS = 3, SLOTS = 32, MOST = 9 };
 enum { PICTURES = 1 + 4 * (LATENTS - 1) };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 /* README_vae.md: against the double result, or against the official float one
  * where only that exists. A double build is held to 1e-12 of the largest value

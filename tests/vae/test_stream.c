@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tether/backend.h"
-#include "tether/device.h"
+#include "ops/backend.h"
+#include "core/device.h"
 #include "vae/vae_internal.h"
 
 static tt_ctx *ctx;

@@ -11,7 +11,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 /* Products of a step and fraction bits of a tensor core; 0: one chain of fused
  * multiply-adds. */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/rollout.h"
-#include "tether/text.h"
-#include "tether/validate.h"
+#include "rollout/rollout.h"
+#include "text/text.h"
+#include "validate/validate.h"
 
 typedef struct lab {
     tt_ctx *ctx;

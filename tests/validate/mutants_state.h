@@ -6,7 +6,7 @@
 #define TT_TESTS_VALIDATE_MUTANTS_STATE_H
 
 #include "tests/validate/mutants.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 enum { SCOPES = 4096, LAYERS = 64, LATE = 60, THIRD = 3 };
 extern struct mutant_state {

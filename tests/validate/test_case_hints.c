@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/folder.h"
-#include "tether/io.h"
+#include "io/io.h"
 #include "validate/operators/opcalls.h"
 #include "validate/operators/plain.h"
 

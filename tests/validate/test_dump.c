@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/folder.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 static tt_ctx *ctx;
 

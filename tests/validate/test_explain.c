@@ -15,7 +15,7 @@
 #include "tests/folder.h"
 #include "tests/validate/class_mutants.h"
 #include "tests/validate/lab.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 static tt_ctx *ctx;
 

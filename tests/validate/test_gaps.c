@@ -8,7 +8,7 @@
 
 #include "ops/arith/arith.h"
 #include "tests/harness.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 static tt_ctx *ctx;
 

@@ -20,9 +20,9 @@
 #include "ops/gather.h"
 #include "tests/folder.h"
 #include "tests/harness.h"
-#include "tether/io.h"
+#include "io/io.h"
 #include "tether/mathfn.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 static tt_ctx *ctx;
 

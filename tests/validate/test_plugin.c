@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 typedef tt_ops *(*table_fn)(void);
 

@@ -12,8 +12,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "tether/machine.h"
-#include "tether/tether.h"
+#include "core/threads.h"
+#include "ops/machine.h"
+#include "core/mathfn.h"
+#include "core/context.h"
+#include "dit/dit.h"
+#include "io/io.h"
+#include "rollout/rollout.h"
+#include "vae/vae.h"
+#include "text/text.h"
+#include "tether/version.h"
 
 #define ROUNDS_MAX 31
 

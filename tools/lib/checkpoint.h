@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tether/tensor.h"
+#include "core/tensor.h"
 
 typedef struct ck_spec {
     char name[96];

@@ -21,7 +21,7 @@ FIGURES ?=
 figures: all   ## compute the figures of the pages again, compare them
 	@sh tools/figures.sh $(B) $(FIGURES)
 
-# Does a room of the model touch a value of a device (include/tether/device.h)?
+# Does a room of the model touch a value of a device (src/core/device.h)?
 check-device:   ## does clang find that a room of the model touches a value?
 check-device: $(B)/gen/cache_policies.h
 	@CLANG="$(CLANG)" sh tests/core/test_device.sh $(B)

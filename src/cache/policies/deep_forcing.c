@@ -22,8 +22,8 @@
  * Prompt  at a change everything stays; sinks hold the first prompt forever.
  * Holds   slots are in chronological order of source frames, sinks first. */
 #include "cache/classes.h"
-#include "tether/device.h"
-#include "tether/team.h"
+#include "core/device.h"
+#include "team/team.h"
 
 #include <math.h>
 #include <stdlib.h>

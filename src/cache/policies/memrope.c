@@ -16,8 +16,8 @@
  * Holds   frames are chronological outside the two memory frames. */
 #include "cache/classes.h"
 #include "core/parallel.h"
-#include "tether/device.h"
-#include "tether/team.h"
+#include "core/device.h"
+#include "team/team.h"
 
 #include <math.h>
 

@@ -13,7 +13,7 @@
  * Holds   frames behind the sink are in chronological order. */
 #include "cache/classes.h"
 #include "core/parallel.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 enum { KEEP };
 

@@ -24,9 +24,9 @@
 #include "cache/grab.h"
 #include "cache/tame.h"
 #include "cache/tether_state.h"
-#include "tether/backend.h"
-#include "tether/device.h"
-#include "tether/team.h"
+#include "ops/backend.h"
+#include "core/device.h"
+#include "team/team.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #define CLI_BENCH_H
 
 #include "cli/cli.h"
-#include "tether/machine.h"
-#include "tether/run.h"
+#include "ops/machine.h"
+#include "run/run.h"
 
 #define BENCH_ROUNDS_MAX 31
 #define BENCH_BACKENDS_MAX 8

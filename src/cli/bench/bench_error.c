@@ -10,7 +10,7 @@
 
 #include "cli/bench/bench.h"
 #include "tether/mathfn.h"
-#include "tether/rollout.h"
+#include "rollout/rollout.h"
 
 #define SAMPLE 4096   /* outputs of a linear layer that are judged            */
 #define QUERIES 384

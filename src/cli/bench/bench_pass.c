@@ -14,7 +14,7 @@
 #include "cli/bench/bench.h"
 #include "cli/bench/steady.h"
 #include "cli/ui/progress.h"
-#include "tether/plan.h"
+#include "run/needs.h"
 
 /* LAYERS  of the 1.3B model; PASSES  of a chunk with the usual four steps */
 enum { LAYERS = 30, PASSES = 5, PRIME_MAX = 100, LAYERS_MAX = 1000,

@@ -30,7 +30,11 @@
 #ifndef CLI_BENCH_STEADY_H
 #define CLI_BENCH_STEADY_H
 
-#include "tether/tether.h"
+#include "cache/policy.h"
+#include "core/device.h"
+#include "dit/dit.h"
+#include "io/io.h"
+#include "rollout/rollout.h"
 
 /* CHUNK     latents of a chunk
  * DISTINCT  layers with weights of their own, of generated ones: far more than

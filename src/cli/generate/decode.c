@@ -22,11 +22,11 @@
 #include "cli/ui/outputs.h"
 #include "io/shows.h"
 #include "run/identity.h"
-#include "tether/backend.h"
-#include "tether/outfile.h"
-#include "tether/team.h"
+#include "ops/backend.h"
+#include "io/outfile.h"
+#include "team/team.h"
 #include "tether/version.h"
-#include "tether/video.h"
+#include "io/video.h"
 
 enum { FRAMES = 4 }; /* of every latent frame but the first */
 

@@ -6,7 +6,7 @@
 
 #include "cli/generate/frames_file.h"
 #include "cli/ui/progress.h"
-#include "tether/vae.h"
+#include "vae/vae.h"
 
 typedef struct decode_outputs {
     const char *video;        /* -o: see video.h; NULL: none                  */

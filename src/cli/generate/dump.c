@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tether/team.h"
-#include "tether/validate.h"
+#include "team/team.h"
+#include "validate/validate.h"
 
 /* ---- --dump -------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #ifndef CLI_DUMP_H
 #define CLI_DUMP_H
 
-#include "tether/io.h"
+#include "io/io.h"
 
 typedef struct dump {
     tt_st_writer *writer;      /* NULL: not open                              */

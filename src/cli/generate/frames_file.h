@@ -18,8 +18,8 @@
 #ifndef CLI_FRAMES_FILE_H
 #define CLI_FRAMES_FILE_H
 
-#include "tether/context.h"
-#include "tether/io.h"
+#include "core/context.h"
+#include "io/io.h"
 
 typedef struct frames_file {
     tt_ctx *ctx;

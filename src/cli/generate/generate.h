@@ -14,7 +14,7 @@
 #define CLI_GENERATE_H
 
 #include "cli/ui/options.h"
-#include "tether/run.h"
+#include "run/run.h"
 
 /* What is planned where no text was given. */
 #define GENERATE_PROMPT                                                        \

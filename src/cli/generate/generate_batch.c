@@ -11,9 +11,9 @@
 
 #include "cli/generate/generate_session.h"
 #include "cli/ui/outputs.h"
-#include "tether/outfile.h"
-#include "tether/team.h"
-#include "tether/video.h"
+#include "io/outfile.h"
+#include "team/team.h"
+#include "io/video.h"
 
 static const char *const word[] = {
     [VIDEO_NOT_BEGUN] = "not begun", [VIDEO_COMPLETE] = "complete",

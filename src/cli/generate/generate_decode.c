@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
-#include "tether/team.h"
+#include "team/team.h"
 
 /* Is anything decoded? Rank 0 alone has names of files; all ranks decode. */
 static bool decodes(tt_ctx *ctx, const decode_outputs *o)

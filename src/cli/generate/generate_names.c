@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "cli/generate/generate.h"
-#include "tether/analyze.h"
+#include "analyze/analyze.h"
 
 /* What names are made from and where they are kept. */
 typedef struct maker {

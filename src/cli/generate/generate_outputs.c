@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 
 #include "cli/generate/generate_session.h"
-#include "tether/analyze.h"
-#include "tether/outfile.h"
-#include "tether/team.h"
-#include "tether/video.h"
+#include "analyze/analyze.h"
+#include "io/outfile.h"
+#include "team/team.h"
+#include "io/video.h"
 
 tt_run_files session_names(session *s, int64_t i, tt_run_video *v)
 {

@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
 #include "core/utf8.h"
-#include "tether/plan.h"
-#include "tether/team.h"
+#include "run/needs.h"
+#include "team/team.h"
 
 void session_say_needs(session *s, int64_t i)
 {

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
-#include "tether/analyze.h"
+#include "analyze/analyze.h"
 
 /* What Ctrl-C is answered with. */
 void session_stop_words(session *s)

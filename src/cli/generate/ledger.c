@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tether/io.h"
+#include "io/io.h"
 
 /* HASH_MAX  bytes of a file that are read again, ten seconds' work; of a larger
  *           one as many, in pieces */

@@ -17,7 +17,7 @@
 #ifndef CLI_LEDGER_H
 #define CLI_LEDGER_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 enum { LEDGER_LINE = 103 };
 

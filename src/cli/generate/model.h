@@ -5,7 +5,7 @@
 #define CLI_MODEL_H
 
 #include "cli/ui/options.h"
-#include "tether/run.h"
+#include "run/run.h"
 
 /* The folder of the built-in model: beside the source, or the one `make demo`
  * wrote; from the working folder, or from where the program lies

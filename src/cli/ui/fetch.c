@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 #include "core/utf8.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 #define WAN "Wan-AI/Wan2.1-T2V-1.3B"
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "tether/run.h"
+#include "run/run.h"
 
 /* Parts of a model, which are published as one file each. */
 enum {

@@ -18,7 +18,7 @@
 #include "cli/ui/outputs.h"
 #include "core/nearest.h"
 #include "tether/classes.h"
-#include "tether/io.h"
+#include "io/io.h"
 
 #define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \
     "\n" #name ": " summary

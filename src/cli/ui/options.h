@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "io/jsonout.h"
-#include "tether/run.h"
+#include "run/run.h"
 
 /* Rows are those of a run's settings (run.h), under shorter names. */
 #define OPT_END TT_SETTING_END

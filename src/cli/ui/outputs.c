@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tether/outfile.h"
-#include "tether/video.h"
+#include "io/outfile.h"
+#include "io/video.h"
 
 /* One spelling per file: what writing to it makes or replaces, in its folder
  * with links resolved. NULL for what is not compared. */

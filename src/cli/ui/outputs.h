@@ -4,7 +4,7 @@
 #ifndef CLI_OUTPUTS_H
 #define CLI_OUTPUTS_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef struct output_name {
     const char *option;        /* for the message                             */

@@ -15,9 +15,9 @@
 
 #include "cli/cli.h"
 #include "core/utf8.h"
-#include "tether/backend.h"
-#include "tether/team.h"
-#include "tether/threads.h"
+#include "ops/backend.h"
+#include "team/team.h"
+#include "core/threads.h"
 #include "tether/version.h"
 
 /* A warning of the library must not run into the progress line. */

@@ -12,8 +12,8 @@
 
 #include "io/jsonout.h"
 #include "cli/ui/options.h"
-#include "tether/context.h"
-#include "tether/run.h"
+#include "core/context.h"
+#include "run/run.h"
 
 /* Work that is a part of other work: its units `first` to `last` are those of
  * the other from `from` to `to`. */

@@ -12,6 +12,7 @@
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_model.h"
 #include "cli/validate/validate_runs.h"
+#include "core/fpenv.h"
 #include "core/nearest.h"
 #include "core/utf8.h"
 #include "io/jsonout.h"

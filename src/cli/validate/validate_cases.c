@@ -20,7 +20,7 @@
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_runs.h"
 #include "io/json.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 /* ---- export -------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "cli/ui/outputs.h"
-#include "tether/io.h"
-#include "tether/outfile.h"
+#include "io/io.h"
+#include "io/outfile.h"
 
 int validate_failed(const tt_ctx *ctx)
 {

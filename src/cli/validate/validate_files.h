@@ -9,7 +9,7 @@
 #define CLI_VALIDATE_FILES_H
 
 #include "cli/cli.h"
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 enum { VALIDATE_PASS, VALIDATE_MISMATCH, VALIDATE_USAGE, VALIDATE_DATA };
 

@@ -15,7 +15,7 @@
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_model.h"
 #include "core/nearest.h"
-#include "tether/outfile.h"
+#include "io/outfile.h"
 
 #define STORED "bits_operators_v1.txt"   /* beside the built-in model         */
 

@@ -5,8 +5,8 @@
 #define CLI_VALIDATE_MODEL_H
 
 #include "cli/generate/model.h"
-#include "tether/text.h"
-#include "tether/validate.h"
+#include "text/text.h"
+#include "validate/validate.h"
 
 typedef struct validate_model {
     tt_dit *dit;

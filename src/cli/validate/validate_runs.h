@@ -6,8 +6,8 @@
 #define CLI_VALIDATE_RUNS_H
 
 #include "cli/cli.h"
-#include "tether/run.h"
-#include "tether/validate.h"
+#include "run/run.h"
+#include "validate/validate.h"
 
 typedef struct validate_runs {
     tt_ctx *ctx;

@@ -4,7 +4,7 @@
 #ifndef TT_OPS_ARITH_H
 #define TT_OPS_ARITH_H
 
-#include "tether/arith.h"
+#include "ops/arithmetic.h"
 
 /* Behind those that can be declared: tf32 by rounding to nearest, the other
  * thing that honest programs do. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/fpenv.h"
+#include "core/fpenv.h"
 
 static struct {
     openblas lib;

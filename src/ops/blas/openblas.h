@@ -8,7 +8,7 @@
 #ifndef TT_OPS_OPENBLAS_H
 #define TT_OPS_OPENBLAS_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 /* Values of the CBLAS interface. */
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };

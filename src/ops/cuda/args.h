@@ -10,8 +10,8 @@
 #ifndef TT_CUDA_ARGS_H
 #define TT_CUDA_ARGS_H
 
-#include "tether/device.h"
-#include "tether/ops.h"
+#include "core/device.h"
+#include "ops/ops.h"
 
 /* What follows every output of linear: nothing, gelu_tanh, or it is added to
  * x [n, o] in place of being stored, as it is or by tt_gate_add's gates. */

@@ -6,7 +6,7 @@
 
 #include "ops/backends.h"
 #include "ops/cuda/args.h"
-#include "tether/device.h"
+#include "core/device.h"
 
 typedef enum cuda_kernel {
 #define CUDA_NUMBER(name) CUDA_##name,

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "ops/cuda/cuda.h"
-#include "tether/fpenv.h"
+#include "core/fpenv.h"
 
 #define LEAST_MAJOR 8        /* cp.async came with compute capability 8.0     */
 

@@ -7,7 +7,7 @@
 #ifndef TT_CUDA_DRIVER_H
 #define TT_CUDA_DRIVER_H
 
-#include "tether/context.h"
+#include "core/context.h"
 
 typedef int cu_result;               /* 0: success                            */
 typedef int cu_device;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ops/exact/bf16.h"
-#include "tether/backend.h"
+#include "ops/backend.h"
 
 static const char *const names[EXACT_BEST] = {
     "generic", "neon", "avx2", "avx512", "avx512bf16", "amx-model", "amx"};

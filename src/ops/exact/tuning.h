@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "ops/exact/level.h"
-#include "tether/ops.h"
+#include "ops/ops.h"
 
 typedef struct exact_tuning {
     /* Linear layers of classes f32, amx and vdp (product.c). */

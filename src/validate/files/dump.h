@@ -5,7 +5,7 @@
 #ifndef VALIDATE_DUMP_H
 #define VALIDATE_DUMP_H
 
-#include "tether/io.h"
+#include "io/io.h"
 #include "validate/selection.h"
 
 /* The four files of a comparison; oracle and emul may be NULL. */

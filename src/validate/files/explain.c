@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/io.h"
+#include "io/io.h"
 #include "validate/hint/chain.h"
 #include "validate/report/report.h"
 

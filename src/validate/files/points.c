@@ -8,7 +8,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 static const struct {
     const char *glob, *operators;

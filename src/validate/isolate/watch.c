@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tether/fpenv.h"
+#include "core/fpenv.h"
 #include "validate/report/report.h"
 
 bool watch_enter(watch *w, watch_part part, int64_t index)

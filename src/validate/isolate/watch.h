@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 #include "validate/operators/call.h"
 
 /* All work in its order, so that a later process can leave out what an earlier

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tether/io.h"
-#include "tether/outfile.h"
+#include "io/io.h"
+#include "io/outfile.h"
 #include "validate/operators/opcase.h"
 #include "validate/report/report.h"
 

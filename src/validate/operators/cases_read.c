@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "io/json.h"
-#include "tether/io.h"
+#include "io/io.h"
 #include "validate/operators/opcalls.h"
 
 typedef struct reader {

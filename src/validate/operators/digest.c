@@ -7,7 +7,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#include "tether/io.h"
+#include "io/io.h"
 #include "validate/operators/opcalls.h"
 #include "validate/operators/walk.h"
 

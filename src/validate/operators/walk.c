@@ -4,7 +4,7 @@
  * Next    shadow.c, what happens to a call */
 #include <string.h>
 
-#include "tether/text.h"
+#include "text/text.h"
 #include "validate/operators/walk.h"
 
 /* Rows of the prompt's embedding. */

@@ -4,7 +4,7 @@
 #ifndef TT_VALIDATE_WALK_H
 #define TT_VALIDATE_WALK_H
 
-#include "tether/validate.h"
+#include "validate/validate.h"
 
 /* The prompt made with whatever ctx->ops is; NULL after a failure. */
 tt_prompt *walk_prompt(tt_ctx *ctx, const tt_model_parts *m);

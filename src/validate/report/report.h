@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-#include "tether/outfile.h"
-#include "tether/validate.h"
+#include "io/outfile.h"
+#include "validate/validate.h"
 
 /* A map of fewer than MAP_LEAST elements shows nothing. */
 enum { MAP_SIDE = 64, MAPS_MAX = 24, MAP_LEAST = 4 };

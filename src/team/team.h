@@ -11,13 +11,10 @@
  *
  * A context without a team is alone: it is rank 0 of 1, has all rows and heads,
  * and what is here returns at once. src/team/README.md tells the rest. */
-#ifndef TETHER_TEAM_H
-#define TETHER_TEAM_H
+#ifndef TT_TEAM_TEAM_H
+#define TT_TEAM_TEAM_H
 
-#include "tether/api.h"
-#include "tether/context.h"
-
-TT_API_BEGIN
+#include "core/context.h"
 
 #define TT_TEAM_MAX 256      /* ranks                                         */
 
@@ -173,7 +170,5 @@ tt_status tt_team_share(tt_ctx *ctx, const double *share, int n);
  * fn with a context of its own, made from ctx. Returns what failed first. */
 typedef void (*tt_rank_fn)(void *user, tt_ctx *ctx);
 tt_status tt_team_threads(tt_ctx *ctx, int size, tt_rank_fn fn, void *user);
-
-TT_API_END
 
 #endif

@@ -1,4 +1,4 @@
-/* plan.h: what a run will take, before it takes it.
+/* needs.h: what a run will take, before it takes it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -10,13 +10,10 @@
  * Bytes are the sizes that the parts of a run report, summed: within 10 % of
  * what a run holds. Nothing but headers is read for it. A run that cannot fit
  * is refused by tt_run_open. */
-#ifndef TETHER_PLAN_H
-#define TETHER_PLAN_H
+#ifndef TT_RUN_NEEDS_H
+#define TT_RUN_NEEDS_H
 
-#include "tether/api.h"
-#include "tether/run.h"
-
-TT_API_BEGIN
+#include "run/run.h"
 
 /* What a part of the run takes; the parts come one after the other, but for
  * those of `during`. */
@@ -67,7 +64,5 @@ tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, tt_needs *out);
  * the machine, a control group); INT64_MAX where no limit is known.
  * Errors  TT_EINVAL  TT_MEMORY is set and cannot be read */
 tt_status tt_memory_left(tt_ctx *ctx, int64_t *bytes, const char **who);
-
-TT_API_END
 
 #endif

@@ -8,14 +8,10 @@
  * many are started as there are CPUs, however little of these a container may
  * use. tt_ctx_init mends the second for everybody; the first is settled before
  * a program's first line, and tt_threads_sleep is what a program can do. */
-#ifndef TETHER_THREADS_H
-#define TETHER_THREADS_H
+#ifndef TT_CORE_THREADS_H
+#define TT_CORE_THREADS_H
 
 #include <stddef.h>
-
-#include "tether/api.h"
-
-TT_API_BEGIN
 
 /* Let threads that wait sleep. A program calls this first in main.
  *
@@ -48,7 +44,5 @@ tt_cores tt_cores_find(const char *root);
 
 /* "2, the CPUs this process may run on": the default and why; returns buf. */
 const char *tt_cores_reason(char *buf, size_t n, const tt_cores *c);
-
-TT_API_END
 
 #endif

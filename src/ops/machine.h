@@ -3,13 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The caller times these with tt_now; nothing else in the library uses them. */
-#ifndef TETHER_MACHINE_H
-#define TETHER_MACHINE_H
+#ifndef TT_OPS_MACHINE_H
+#define TT_OPS_MACHINE_H
 
-#include "tether/api.h"
-#include "tether/context.h"
-
-TT_API_BEGIN
+#include "core/context.h"
 
 /* Independent fused multiply-adds in registers, on ctx->nthreads threads at
  * once, in the widest vectors the exact backend uses (TT_CPU respected), n
@@ -33,7 +30,5 @@ typedef enum tt_stream {
  * READ does not touch y. */
 void tt_machine_stream(tt_ctx *ctx, tt_stream kind, tt_host *x, tt_host *y,
                        int64_t n);
-
-TT_API_END
 
 #endif

@@ -8,15 +8,12 @@
  * unless ctx->overwrite is set. A target that exists and is not
  * a regular file (a device, a pipe) is written directly; a symbolic link is
  * followed and stays one. Every message names the final path. */
-#ifndef TETHER_OUTFILE_H
-#define TETHER_OUTFILE_H
+#ifndef TT_IO_OUTFILE_H
+#define TT_IO_OUTFILE_H
 
 #include <stdio.h>
 
-#include "tether/api.h"
-#include "tether/context.h"
-
-TT_API_BEGIN
+#include "core/context.h"
 
 typedef struct tt_out {
     FILE *file;
@@ -52,7 +49,5 @@ char *tt_out_target(tt_ctx *ctx, tt_arena *mem, const char *path);
 /* TT_OK when a file could be created at `path`: the directory exists and is
  * writable and the path is not a directory. Creates nothing. */
 tt_status tt_out_check(tt_ctx *ctx, const char *path);
-
-TT_API_END
 
 #endif

@@ -23,13 +23,10 @@
  * Whoever gets waits for the device: statistics are got together.
  * Copies live in ctx->scratch. Every verb does nothing, or gives NULL, while
  * ctx->status is set, and is ordered with the operators around it. */
-#ifndef TETHER_DEVICE_H
-#define TETHER_DEVICE_H
+#ifndef TT_CORE_DEVICE_H
+#define TT_CORE_DEVICE_H
 
-#include "tether/api.h"
-#include "tether/context.h"
-
-TT_API_BEGIN
+#include "core/context.h"
 
 /* ---- places and rows ----------------------------------------------------- */
 
@@ -110,7 +107,5 @@ void tt_zero_all(tt_ctx *ctx, tt_real *const *to, int64_t arrays, int64_t from,
 
 void tt_locate(tt_ctx *ctx, const tt_locate_args *a);
 void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
-
-TT_API_END
 
 #endif

@@ -25,15 +25,12 @@
  *                          tokens of a frame's clean unrotated keys (0, 1) and
  *                          values (2, 3), at its own context pass
  * Nothing here changes a run: the cache is only read. */
-#ifndef TETHER_ANALYZE_H
-#define TETHER_ANALYZE_H
+#ifndef TT_ANALYZE_ANALYZE_H
+#define TT_ANALYZE_ANALYZE_H
 
 #include <stdio.h>
 
-#include "tether/api.h"
-#include "tether/policy.h"
-
-TT_API_BEGIN
+#include "cache/policy.h"
 
 /* ---- recording ----------------------------------------------------------- */
 
@@ -230,7 +227,5 @@ void tt_analyze_folder_remove(const char *path, size_t there);
 tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
                           tt_recording *const *run, int n,
                           const tt_analyze_options *opt);
-
-TT_API_END
 
 #endif

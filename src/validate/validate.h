@@ -1,0 +1,309 @@
+/* validate.h: what the modules use of tether/validate.h's subject, beyond it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_VALIDATE_VALIDATE_H
+#define TT_VALIDATE_VALIDATE_H
+
+#include "cache/policy.h"
+#include "ops/arithmetic.h"
+#include "ops/backend.h"
+#include "tether/rollout.h"
+#include "tether/plugin.h"
+#include "tether/validate.h"
+
+/* ---- metrics ------------------------------------------------------------- */
+
+#define TT_ULP_BINS 16
+
+/* One tensor against another. ULP are units of the last place of float32 at
+ * the wanted value. Elements where both are the same NaN or infinity count as
+ * equal; where only one is, they count in `broken` and in nothing else. */
+typedef struct tt_metrics {
+    int64_t n;
+    double max_abs, rms, rel_l2;  /* rel_l2 = |got - want| / |want|           */
+    double snr_db, cosine, bias;  /* bias = mean(got - want)                  */
+    double top;                   /* max |want|                               */
+    double max_ulp, mean_ulp;
+    double q50, q90, q99, q999;   /* quantiles of |got - want|                */
+    int64_t broken;               /* NaN or infinity on one side only         */
+    int64_t nan, inf, denormal;   /* in got                                   */
+    int64_t differ;               /* elements that are not equal              */
+    int64_t worst;                /* index of max_abs, or of the first broken */
+    int64_t ulp[TT_ULP_BINS];     /* counts: equal, <= 0.5, <= 1, <= 2, ...,
+                                     the last bin takes the rest              */
+} tt_metrics;
+void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
+                        int64_t n);
+
+/* ---- verdicts ------------------------------------------------------------ */
+
+/* How many times the error of its declared arithmetic a backend may make. */
+#define TT_SLACK 8
+
+/* Against our golden result, not the oracle; NaN is equal to NaN. */
+typedef enum tt_bits { TT_BITS_UNKNOWN, TT_BITS_EQUAL, TT_BITS_DIFFER } tt_bits;
+
+typedef struct tt_verdict {
+    char path[224];      /* "chunk.0/step.1/block.2/self_attn.q#linear.3", or
+                            the tensor's name in the file                     */
+    const char *op;      /* operator, "" for a tensor of a file               */
+    tt_outcome outcome;
+    tt_bits bits;
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+    tt_metrics m;        /* against the oracle                                */
+    double earned;       /* error of the declared arithmetic at the worst row */
+    double ratio;        /* candidate's error over the allowed one; > 1 fails */
+    char where[64];      /* index of the worst element, "[3, 0, 17]"          */
+    char hint[192];      /* what the mistake looks like, "" if nothing fits   */
+} tt_verdict;
+
+/* Compare with our golden result: bits; and where `arith` is judged by its
+ * bits, outcome, metrics, ratio, and where: the first element that differs. */
+void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
+                     const double *ours, int64_t n);
+
+/* Judge one tensor of rows [n/c, c]: outcome, metrics, earned, ratio, where.
+ *   got      the candidate      want     the oracle, float64
+ *   emul     as far from want as an honest program of the declared arithmetic
+ *            may be (src/ops/arith/bound.c)
+ * Rule   e_r = max over row r of |emul - want|, at least the relative error
+ *        of the whole tensor (rms) times the row's rms, at least half an ulp of
+ *        the stored format at every element. Pass when |got - want| <=
+ *        TT_SLACK e_r everywhere, the rms error of the tensor is <= TT_SLACK/4
+ *        times that of emul (TT_SLACK/2 with fewer than 64 rows, and never
+ *        less than TT_SLACK/2 of the half ulps), and NaN and infinity stand
+ *        where they stand in emul.
+ * f16    where emul is not finite but want is, as in emul, infinity or 65504 of
+ *        want's sign, or within the limit of want. All but the last say
+ *        nothing: the hint counts them, a tensor of nothing else is
+ *        TT_UNJUDGED. */
+void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
+                      const double *want, const double *emul, int64_t n,
+                      int64_t c);
+
+/* ---- report -------------------------------------------------------------- */
+
+/* One point of an error-growth curve: relative L2 error of `x0` of a chunk, or
+ * the rms of it over the chunk's tensors where theirs are injected. */
+typedef struct tt_growth {
+    const char *curve;   /* "teacher forced, all tensors", "free running"     */
+    int64_t chunk;
+    double rel_l2, earned;
+} tt_growth;
+
+/* The arithmetic, of a report made before it was known (NULL). */
+void tt_report_declare(tt_report *r, const tt_arith *arith);
+/* Its backend is about to be closed: the last call that may hang. */
+void tt_report_closing(tt_report *r);
+/* Keep the verdict of this path alone; calls of a model that have another one
+ * are not made by the candidate. NULL: all. The text is not copied. */
+void tt_report_only(tt_report *r, const char *path);
+/* Write calls that fail, the first of each operator in a model, as case folders
+ * (tt_cases_operators) with the candidate's result, got.safetensors, into this
+ * folder, which is made. NULL: none. The text is not copied. */
+void tt_report_cases(tt_report *r, const char *folder);
+/* Called now and then while tt_validate_isolated waits, with what is checked at
+ * the moment. */
+typedef void (*tt_place_fn)(void *user, const char *path);
+void tt_report_watch(tt_report *r, tt_place_fn fn, void *user);
+/* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When
+ * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
+ * failures of more than three elements) the error's map over (row, column) and
+ * the histogram go into the HTML page. */
+void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
+                   const double *want);
+void tt_report_grow(tt_report *r, const tt_growth *g);
+/* A line of context ("seed 1234", "cases 57"), in order. */
+void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
+/* What was run, for the head of the HTML page alone ("command", "tether
+ * validate ..."), in order. `name` is kept, not copied. A note that is the name
+ * and the text says the same and is left out of that page. */
+void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+
+int64_t tt_report_count(const tt_report *r, tt_outcome o);
+int64_t tt_report_compared(const tt_report *r); /* judged, with elements      */
+/* Tensors that are equal to ours in every bit; *of: of how many it is known. */
+int64_t tt_report_equal(const tt_report *r, int64_t *of);
+/* First failure in the order added, or NULL. */
+const tt_verdict *tt_report_first(const tt_report *r);
+/* The failure that is farthest out of its limits, at least ten times as far as
+ * the first, where each is judged for itself (operators on right inputs, dumps
+ * whose tensors are given to ours); NULL: the first is, or says as much. */
+const tt_verdict *tt_report_largest(const tt_report *r);
+
+tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path);
+tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path);
+
+/* ---- a process of its own ------------------------------------------------ */
+
+/* Work that opens a backend, declares its arithmetic and adds to the report. */
+typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
+
+/* Do `work` in a child process, and have in `r` what it adds there, as if it
+ * were done here. A backend that crashes, exits, or stays in one call for more
+ * than `seconds` (0: for ever) is a mismatch that names operator, case and
+ * what happened; another child goes on behind that case. What it prints is
+ * kept from the reports and noted once. To be called while the program has
+ * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
+ * and the rollout may be called once each in `work`, in that order.
+ * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;
+ *          TT_EIO: no process to be had. */
+tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
+                               void *user, double seconds);
+
+/* ---- dumps --------------------------------------------------------------- */
+
+/* How far values may be apart where nothing else says so: |got - want| <=
+ * abs + rel |want|. */
+typedef struct tt_tolerance {
+    const char *glob;        /* of names; NULL ends a list                    */
+    double abs, rel;
+} tt_tolerance;
+
+/* Two safetensors files of named tensors, one written by another program, or
+ * with `trace` files of `generate --trace-cache`. */
+typedef struct tt_dump_options {
+    const char *got, *want;  /* theirs; ours, whose data order is the order of
+                                execution                                     */
+    const char *oracle;      /* ours in float64; NULL: `want` serves as one   */
+    const char *emul;        /* ours in the declared arithmetic; NULL: one
+                                rounding to it of `want`, which is right for
+                                a dump that was rounded and nothing else. The
+                                same as `want`: honest results of the declared
+                                arithmetic; what `oracle` lacks is then not
+                                judged                                        */
+    const tt_arith *arith;   /* NULL: every bit counts, types too             */
+    const tt_tolerance *tol; /* without arith: of the first glob that matches a
+                                name; types may differ there. NULL: none      */
+    const char *filter;      /* glob of names; NULL: all                      */
+    const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
+    const char *curve;       /* curve for tt_report_grow; NULL: none          */
+    bool partial;            /* theirs may lack kinds of names altogether     */
+    bool extra_fails;        /* a name only they have is a difference         */
+    bool injected;           /* ours took their tensors at every point, so each
+                                is compared for itself and nothing follows
+                                from a tie                                    */
+    bool quiet;              /* curve and notes only, no verdicts             */
+    const char *operands;    /* the case folder whose operator made "y": its
+                                mistakes are tried on its inputs; NULL: none  */
+} tt_dump_options;
+
+/* Compare in ours' order. Shapes may differ by axes of 1 and by axes merged
+ * ([T, H, D] against [1, T, H*D]). Integers must be equal, GRAB's picks
+ * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
+ * had a score within TT_SLACK times the error of the declared arithmetic of the
+ * other's, and is among the best of their own. What a tie can reach and differs
+ * is TT_UNJUDGED; all else is judged as before. Where o->emul picked other
+ * frames and theirs did not, a tensor out of the limits is TT_UNJUDGED as long
+ * as it is no farther from ours than that run is, else a mismatch. Notes name
+ * what was covered.
+ * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
+tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
+
+/* Why a tensor of a dump is wrong, found in one more run of ours with theirs
+ * given at every point: the mistakes of every operator that lies between it and
+ * the tensor before it are tried, as for a plug-in.
+ *   r      after tt_dump_compare with `injected`
+ *   v      the failure: r's first or its largest; *out is NULL, and the rest
+ *          does nothing, where there is nothing to explain
+ *   ops    the operators of that run: ours, and the call that is looked for is
+ *          recorded. They take the place of ctx->tap and call it.
+ *   close  the hint goes to that failure, when one was found; r NULL: to
+ *          nobody */
+typedef struct tt_explain tt_explain;
+tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const tt_verdict *v, const char *theirs);
+const tt_ops *tt_explain_ops(tt_explain *e);
+void tt_explain_close(tt_explain *e, tt_report *r);
+
+/* True when `t` has the elements of [dim] in the same order: shapes equal up to
+ * axes of 1 and to merging neighbours. */
+bool tt_shape_fits(const tt_tensor *t, int rank, const int64_t *dim);
+
+/* The operators that make the value of a tap from the taps before it: "rope,
+ * attention, linear" for ".../self_attn"; "" when the name is not ours. */
+const char *tt_tap_operators(const char *path);
+
+/* ---- cases --------------------------------------------------------------- */
+
+/* Case folders "<dir>/op_<operator>_<i>", `each` per operator (cases.c says
+ * what is in one). */
+tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each);
+/* The same of another kind of input, "<dir>/op_<operator>_<kind>_<i>", where an
+ * operator is defined on it; NULL: of all kinds but the ordinary one.
+ * Errors  TT_EINVAL: no such kind. */
+tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
+                          int64_t each, const char *kind);
+/* The tensors of a dump whose names match one of the globs (NULL-terminated),
+ * as a file of their own; *count of them. */
+tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
+                      const char *const *glob, int64_t *count);
+
+/* ---- bits ---------------------------------------------------------------- */
+
+/* SHA-256 of results of ctx->ops: row-major, little-endian. */
+typedef void (*tt_digest_fn)(void *user, const char *name, const char *tensor,
+                             const char *sha);
+/* Of the cases that tt_cases_operators writes: "op_linear_0", "y", ... */
+tt_status tt_digest_operators(tt_ctx *ctx, uint64_t seed, int64_t each,
+                              tt_digest_fn fn, void *user);
+struct tt_model_parts;
+/* Of named points of a prompt, a rollout, a decode and an encode, under the
+ * name "model": embeddings, x0 of every step, scores and picks, pictures. */
+tt_status tt_digest_model(tt_ctx *ctx, const struct tt_model_parts *m,
+                          tt_digest_fn fn, void *user);
+
+/* ---- operator checks ----------------------------------------------------- */
+
+/* The cases that these options choose, in their order; arith is not asked. */
+typedef void (*tt_case_fn)(void *user, const char *op, const char *name);
+tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
+                          tt_case_fn fn, void *user);
+
+/* Time every operator that the table brings itself `runs` times (at least 4)
+ * beside ours, in turn, and note both medians, their ratio and the range of the
+ * middle half of the ratios. */
+tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
+                     const char *only, int64_t runs);
+
+/* ---- the model, operator by operator ------------------------------------- */
+
+/* What a model check runs. All parts are borrowed; those that are NULL are not
+ * checked, and the report says so. */
+typedef struct tt_model_parts {
+    const tt_dit *dit;
+    const tt_vae *vae;             /* either half, or both                    */
+    bool decoder, encoder;         /* which of them                           */
+    struct tt_umt5 *encoder_text;
+    const struct tt_tokenizer *tokenizer;
+    const char *prompt;
+    tt_rollout_options rollout;    /* sizes, policy, seed                     */
+} tt_model_parts;
+
+/* Prompt, rollout, decoding and encoding with every operator call shadowed.
+ * Without a text encoder the prompt's embedding is noise of the right shape.
+ * Paths  "text/...", "chunk.i/step.j/block.k#linear.2", "vae/frame.0/...". */
+tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
+                            const tt_arith *arith, const tt_model_parts *m);
+
+/* Rollouts side by side, chunk after chunk: ours, the candidate's started anew
+ * from our state before every chunk (teacher forced: errors do not compound),
+ * the candidate's running free, and both with the emulated arithmetic. Adds
+ * the growth curves of both kinds, and of the teacher-forced one verdicts for
+ *   chunk.i/x0                   the chunk
+ *   chunk.i/cache.layer.l.k, .v  live slots of the KV cache
+ *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
+ *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
+ *                                exactly, up to ties as in tt_dump_compare
+ * What comes after a tie in its chunk is TT_UNJUDGED, and so is what comes
+ * after a pick of the emulation that is not ours, except a pick that is not
+ * the best of its own scores: always a mismatch.
+ * `state` names a file to write (a rollout's saved state, removed after). */
+tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
+                              const tt_ops *candidate, const tt_arith *arith,
+                              const tt_model_parts *m, const char *state);
+
+#endif

@@ -105,13 +105,6 @@ const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n)
     return ctx->status ? NULL : x;
 }
 
-void tt_put_wides(tt_ctx *ctx, tt_wide *x, const double *h, int64_t n)
-{
-    if (ctx->status || n == 0) return;
-    if (ctx->device) ctx->device->put(ctx, x, h, (size_t)n * sizeof *h);
-    else if (x != h) memcpy(x, h, (size_t)n * sizeof *h);
-}
-
 void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n)
 {
     if (ctx->status || n == 0) return;

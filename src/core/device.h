@@ -82,7 +82,6 @@ int32_t *tt_get_indices(tt_ctx *ctx, const tt_index *x, int64_t n);
 tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n);
 void tt_put(tt_ctx *ctx, tt_real *x, const tt_host *h, int64_t n);
 const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n);
-void tt_put_wides(tt_ctx *ctx, tt_wide *x, const double *h, int64_t n);
 void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n);
 
 /* Values as the weight of a linear layer, or of another operator. */

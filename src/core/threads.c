@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Why no thread pool of our own: on a busy machine OpenMP with sleeping waits
- * took about the time of one thread or less. tools/bench_busy.sh measures it;
- * a pool is due where that finds ratios that stay over 1.2. */
+ * took about the time of one thread or less; a pool is due where ratios stay
+ * over 1.2. */
 #include "core/threads.h"
 
 #include "core/parallel.h"

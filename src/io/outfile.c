@@ -183,15 +183,6 @@ tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
     return open_as(ctx, o, path, meanwhile);
 }
 
-tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path)
-{
-    /* says early when it cannot work */
-    TT_TRY(open_as(ctx, o, path, NULL));
-    fclose(o->file);
-    o->file = NULL;
-    return TT_OK;
-}
-
 static tt_status write_failed(tt_ctx *ctx, const tt_out *o)
 {
     return tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path,

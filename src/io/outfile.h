@@ -38,10 +38,6 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o);
 /* Close and delete; harmless after finish and on a zeroed tt_out. */
 void tt_out_abort(tt_out *o);
 
-/* Only the names: for a program that writes `o->temporary` itself. Finish
- * with tt_out_finish, which then only renames. */
-tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path);
-
 /* The file that writing to `path` makes or replaces, in `mem`: links are
  * followed, also one to a file that is not there yet. */
 char *tt_out_target(tt_ctx *ctx, tt_arena *mem, const char *path);

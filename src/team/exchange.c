@@ -398,14 +398,6 @@ static tt_status all_words(tt_ctx *ctx, void *all, const void *mine,
     return team_exchange(ctx, &out, &in, patient);
 }
 
-tt_status tt_team_gather(tt_ctx *ctx, void *all, const void *mine,
-                         int64_t bytes)
-{
-    if (tt_team_size(ctx) > 1) return all_words(ctx, all, mine, bytes, true);
-    if (!ctx->status) copy(all, mine, bytes);
-    return ctx->status;
-}
-
 bool tt_team_any(tt_ctx *ctx, bool here)
 {
     const tt_team *t = ctx->team;

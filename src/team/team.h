@@ -86,10 +86,6 @@ tt_status tt_team_bring_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
                              int64_t h);
 tt_status tt_team_hand_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
                             int64_t h);
-/* What all ranks have at `mine`, of `bytes` each and in their order; however
- * long the others take. */
-tt_status tt_team_gather(tt_ctx *ctx, void *all, const void *mine,
-                         int64_t bytes);
 /* Is it so on any rank? */
 bool tt_team_any(tt_ctx *ctx, bool here);
 

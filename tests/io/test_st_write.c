@@ -195,7 +195,7 @@ static void left_outputs(void)
     leave(".v.mp4.part");
     leave(".v.mp4.1.part");
     leave(".v.mp4.9.part");
-    expect_ok(tt_out_reserve(ctx, &o, at("v.mp4")), "reserve");
+    expect_ok(tt_out_open(ctx, &o, at("v.mp4")), "open");
     expect(size_of(at(".v.mp4.part")) == 0, "ours");
     expect(access(at(".v.mp4.1.part"), F_OK)
            && access(at(".v.mp4.9.part"), F_OK), "left by others");

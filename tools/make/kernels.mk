@@ -1,9 +1,8 @@
 # kernels.mk: flags of single files.
 # SPDX-License-Identifier: Apache-2.0
 
-# The other side of a comparison gets what its builder's CPU has.
+# What the shim of CUDA is built for.
 NATIVE := $(if $(call try,$(NOTHING),-march=native),-march=native)
-$(B)/tools/bench_attention.o: CFLAGS_ALL += -O3 $(NATIVE)
 $(B)/src/%.o: WARN += $(WARN_SOURCE)
 # stb_image computes with what a file says: overflow must at least wrap.
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv

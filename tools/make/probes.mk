@@ -44,12 +44,6 @@ ifeq ($(call try,$(MPFR_TEST),-lmpfr -lgmp),yes)
   MPFR_USERS = $(B)/tests/core/test_mathfn $(B)/tools/math_scan
 endif
 
-# oneDNN is compared in one tool.
-DNNL_TEST := $(HASH)include <oneapi/dnnl/dnnl.h>\nint main(void){return !dnnl_version();}\n
-ifeq ($(call try,$(DNNL_TEST),-ldnnl),yes)
-  DNNL_USERS = $(B)/tools/bench_onednn
-endif
-
 # AMX: the compiler must know it (gcc 11, clang 12), the system be Linux.
 AMX_TEST := $(HASH)include <immintrin.h>\n$(HASH)include <sys/syscall.h>\n\
 int main(void){_tile_zero(0);_tile_dpbf16ps(0,1,2);return SYS_arch_prctl<0;}\n

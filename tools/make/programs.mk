@@ -65,8 +65,6 @@ $(B)/tools/bench_chunk: $(B)/src/cli/bench/steady.o
 
 $(MPFR_USERS): LDLIBS_ALL += -lmpfr -lgmp
 $(MPFR_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_MPFR
-$(DNNL_USERS): LDLIBS_ALL += -ldnnl
-$(DNNL_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_DNNL
 
 # Programs of a cross build run after RUN; those that start programs of ours
 # (cli, fuzz, some of validate) cannot. ONLY chooses by parts of names, as

@@ -191,9 +191,9 @@ static void test_other_lanes(const tt_bf16_kernels *kn)
 /* ---- softmax of one block ------------------------------------------------ */
 
 #if defined(__x86_64__)
-/* What kernels that soften for themselves give is what the float kernels and a
+/* What kernels with a softmax of their own give is what the float kernels and a
  * packing of their weights give; they say no where a weight is near FLT_MIN. */
-static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
+static void one_softmax(const tt_bf16_kernels *kn, int64_t n, float least,
                           bool first)
 {
     enum { KEYS = 64, NR = BF16_MAX_NR };
@@ -208,28 +208,28 @@ static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
             kept[0][v][i] = kept[1][v][i] = v ? 1 + (float)uniform() : -0.5f;
     }
     memset(lanes, 0x5a, sizeof lanes);
-    const bool did = kn->soften(lanes[1], s, n, 0.25f, kept[1][0], kept[1][1],
+    const bool did = kn->softmax(lanes[1], s, n, 0.25f, kept[1][0], kept[1][1],
                                 kept[1][2], first);
     expect(did == (least >= -87 || n == 1), "%s: %lld keys down to %a: %d",
            kn->name, (long long)n, (double)least, did);
     for (int i = 0; i < 3; i++) /* scales that turn the order, or end it */
-        expect(!kn->soften(lanes[0], s, n, (float[]){-0.25f, 0, NAN}[i],
+        expect(!kn->softmax(lanes[0], s, n, (float[]){-0.25f, 0, NAN}[i],
                            kept[0][0], kept[0][1], kept[0][2], first),
                "%s: scale %d", kn->name, i);
     if (!did) return;
-    soft->soften(s, n, 0.25f, NULL, kept[0][0], kept[0][1], kept[0][2], first);
+    soft->softmax(s, n, 0.25f, NULL, kept[0][0], kept[0][1], kept[0][2], first);
     kn->pack_weights(lanes[0], s, n);
     expect_bits("weights of a block", lanes[1], lanes[0], sizeof lanes[0]);
     expect_bits("maximum, sum, factor", kept[1], kept[0], sizeof kept[0]);
 }
 
-static void test_soften(const tt_bf16_kernels *kn)
+static void test_softmax(const tt_bf16_kernels *kn)
 {
     static const float least[] = {-1, -20, -86.99999f, -87, -87.00001f, -90};
     for (int i = 0; i < 6; i++)
         for (int64_t n = 1; n <= 64; n += n < 4 ? 1 : 29)
             for (int first = 0; first < 2; first++)
-                one_softening(kn, n, least[i], first);
+                one_softmax(kn, n, least[i], first);
 }
 
 /* ---- weights that are rounded once --------------------------------------- */
@@ -296,21 +296,21 @@ int main(void)
     if (vdp_present()) {
         test_other_lanes(&tt_vdp_avx512bf16);
         test_once(TT_CLASS_VDP, &tt_vdp_avx512bf16);
-        test_soften(&tt_vdp_avx512bf16);
+        test_softmax(&tt_vdp_avx512bf16);
     }
 #endif
 #if defined(__x86_64__)
     if (exact_kernels() == &tt_kernels_avx512) {
         test_other_lanes(&tt_bf16_amx_model);
         test_once(TT_CLASS_AMX, &tt_bf16_amx_model);
-        test_soften(&tt_bf16_amx_model);
+        test_softmax(&tt_bf16_amx_model);
     }
 #endif
 #if defined(TT_HAVE_AMX)
     if (bf16_amx_present()) {
         test_other_lanes(&tt_bf16_amx);
         test_once(TT_CLASS_AMX, &tt_bf16_amx);
-        test_soften(&tt_bf16_amx);
+        test_softmax(&tt_bf16_amx);
     }
 #endif
     test_question();

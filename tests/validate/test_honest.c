@@ -293,8 +293,8 @@ static void conv(tt_ctx *c, const tt_conv_args *p)
 
 /* Logits s [N] of query i of head h to weights; returns what is left to divide
  * by. */
-static float soften(tt_ctx *c, const tt_attention_args *p, int64_t h, int64_t i,
-                    float *s, float *terms)
+static float softmax(tt_ctx *c, const tt_attention_args *p, int64_t h,
+                     int64_t i, float *s, float *terms)
 {
     const variant *v = mine(c);
     float top = -INFINITY;
@@ -355,7 +355,7 @@ static void head(tt_ctx *c, const tt_attention_args *p, int64_t h)
     for (int64_t i = 0; !c->status && i < p->T; i++) {
         for (int64_t j = 0; j < N; j++)
             s[j] = dot(c, q + i * D, k + j * D, D, terms);
-        const float l = soften(c, p, h, i, s, terms);
+        const float l = softmax(c, p, h, i, s, terms);
         if (v->flash)
             in_blocks(c, s, x, N, D, p->o + i * p->H * D + at, sums);
         for (int64_t d = 0; !v->flash && d < D; d++) {

@@ -220,7 +220,7 @@ static double moved(const key *k, double below_top, double of_top, double most)
 }
 
 /* Logits to weights; a hidden key has a logit that everybody gives it. */
-static void soften(const tt_attention_args *p, key *k)
+static void softmax(const tt_attention_args *p, key *k)
 {
     double top = -DBL_MAX, of_top = 0, most = 0, l = 0;
     for (int64_t j = 0; j < p->N; j++) {
@@ -274,7 +274,7 @@ static void bound_attention(tt_ctx *ctx, const tt_attention_args *p)
     for (int64_t u = 0; k && u < p->T * p->H; u++) {
         const int64_t i = u / p->H, h = u % p->H;
         for (int64_t j = 0; j < p->N; j++) logit(ctx, p, h, i, j, &k[j]);
-        soften(p, k);
+        softmax(p, k);
         for (int64_t d = 0; d < p->D; d++)
             p->o[u * p->D + d] = (tt_real)mixed(ctx, p, h, d, k);
     }

@@ -116,7 +116,7 @@ typedef struct tile {
 
 /* Bias, mask, running maximum and exponentials of one row of a tile. Returns
  * the factor by which what was accumulated before must be scaled. */
-static tt_real soften(const tt_attention_args *a, int64_t h, int64_t i,
+static tt_real softmax(const tt_attention_args *a, int64_t h, int64_t i,
                       int64_t j0, int64_t n, tt_real *s, tt_real *m,
                       tt_real *l)
 {
@@ -148,7 +148,7 @@ static void attend_tile(const openblas *lib, const tt_attention_args *a,
                   a->k + j0 * a->kv_stride + h * D, (int)a->kv_stride, 0, w->s,
                   TT_KEY_BLOCK);
         for (int64_t i = 0; i < n; i++) {
-            tt_real alpha = soften(a, h, i0 + i, j0, nk,
+            tt_real alpha = softmax(a, h, i0 + i, j0, nk,
                                    w->s + i * TT_KEY_BLOCK, &w->m[i], &w->l[i]);
             for (int64_t d = 0; j0 && d < D; d++) w->acc[i * D + d] *= alpha;
         }

@@ -4,7 +4,7 @@
  *
  * In the walk of walk.h a panel meets a block of keys as
  *     scores  s [keys, aq]     score_tile or score_top  (dot over D)
- *     soften  weights, running maximum and sum, all lane by lane
+ *     softmax  weights, running maximum and sum, all lane by lane
  *     values  acc = acc * alpha + (x[0] + x[1])
  *                              value_tile     (dot over TT_DOT_BLOCK keys each)
  * The weights of TT_DOT_BLOCK keys may be more than a first cache holds, and
@@ -203,7 +203,7 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     work_at(&w, memory, e);
     const bool tops = scores(e, &w, laid, w.q + at.g * D * aq, at);
     if (!plain) exact_add_bias(walk, at, w.s);
-    kn->soften(w.s, at.n, plain ? a->scale : 1.0f, tops ? w.tops : NULL,
+    kn->softmax(w.s, at.n, plain ? a->scale : 1.0f, tops ? w.tops : NULL,
                w.m + at.g * aq, w.l + at.g * aq, alpha, first);
     values(e, &w, w.acc + at.g * e->Dup * aq, laid + values_at(walk, at.n), at,
            first ? NULL : alpha);

@@ -67,7 +67,7 @@ typedef struct tt_bf16_kernels {
                  int64_t groups, bool add);
     /* The same of at most `few`, or `half`, or just `more` lanes, the first, in
      * less time; half < more < few, and 0 where there is none. The others of c
-     * are set to something finite: who softens looks at them. */
+     * are set to something finite: the softmax looks at them. */
     int few, half, more;
     void (*tile_few)(float *c, const void *a, bf16_rows rows, const void *lanes,
                      int64_t groups, bool add);
@@ -75,10 +75,10 @@ typedef struct tt_bf16_kernels {
                       const void *lanes, int64_t groups, bool add);
     void (*tile_more)(float *c, const void *a, bf16_rows rows,
                       const void *lanes, int64_t groups, bool add);
-    /* soften of tt_kernels, without tops, whose weights go to lanes, rounded; s
+    /* That of tt_kernels, without tops, whose weights go to lanes, rounded; s
      * is what tile gave. False: nothing was done, some weight is too near
      * FLT_MIN. NULL: always so. */
-    bool (*soften)(void *lanes, const float *s, int64_t n, float scale,
+    bool (*softmax)(void *lanes, const float *s, int64_t n, float scale,
                    float *m, float *l, float *alpha, bool first);
     /* Around calls of tile in one thread; no other arithmetic in between. */
     unsigned (*begin)(void);

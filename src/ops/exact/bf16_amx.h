@@ -16,7 +16,7 @@
  *     c[n] = c[n] + (e[n] + o[n])       with results flushed at every step. */
 #define FILL 0
 #include "ops/exact/bf16_pairs.h"
-#include "ops/exact/bf16_soften.h"
+#include "ops/exact/bf16_softmax.h"
 
 #define MR 32
 #define TILE_ROWS 16
@@ -73,4 +73,4 @@ static void tile(float *c, const void *rows_at, bf16_rows rows,
 
 #define BF16_AMX                                                               \
     .level = EXACT_AMX, .mr = MR, .nr = NR, .stored = true, .tile = tile,      \
-    .soften = soften, .begin = begin, .end = end, BF16_PACKING
+    .softmax = softmax, .begin = begin, .end = end, BF16_PACKING

@@ -13,7 +13,7 @@
 
 typedef struct plan {
     exact_walk walk;
-    const tt_kernels *soft;       /* soften and merge                         */
+    const tt_kernels *soft;       /* softmax and merge                        */
     const tt_bf16_kernels *kn;
     int64_t Dk;                   /* D in whole groups: products of QK        */
     int64_t Dm;                   /* D in whole tiles: rows of PV             */
@@ -123,9 +123,9 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
             w.q + at.g * e->Dk * nr, a->D, at.live);
     if (!plain) exact_add_bias(walk, at, w.s);
     float *m = w.m + at.g * nr, *l = w.l + at.g * nr;
-    if (!plain || !e->kn->soften ||
-        !e->kn->soften(w.p, w.s, at.n, a->scale, m, l, alpha, first)) {
-        e->soft->soften(w.s, at.n, plain ? a->scale : 1.0f, NULL, m, l, alpha,
+    if (!plain || !e->kn->softmax ||
+        !e->kn->softmax(w.p, w.s, at.n, a->scale, m, l, alpha, first)) {
+        e->soft->softmax(w.s, at.n, plain ? a->scale : 1.0f, NULL, m, l, alpha,
                         first);
         e->kn->pack_weights(w.p, w.s, at.n);
     }

@@ -155,7 +155,7 @@ typedef struct tt_kernels {
      * what was accumulated before (unused when `first`). tops [aq]: the
      * largest of each column of s, before the scale, where it is known and
      * scale > 0; else NULL. */
-    void (*soften)(float *s, int64_t n, float scale, const float *tops,
+    void (*softmax)(float *s, int64_t n, float scale, const float *tops,
                    float *m, float *l, float *alpha, bool first);
     /* acc [D, aq] = fma(acc, alpha, block); alpha NULL: = block. For classes
      * amx and vdp, whose tiles give the values of a block alone. */

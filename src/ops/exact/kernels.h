@@ -14,7 +14,7 @@
 #ifndef AQ
 #error "kernels.h: define AQ before including"
 #endif
-#include "ops/exact/kernels_soften.h"
+#include "ops/exact/kernels_softmax.h"
 
 /* ---- attention ----------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ INLINE void k_weigh(float *s, float scale, const vs *top, vs *sum, int n)
     EACH(n) sum[i % SOFT] += p[i];
 }
 
-static void k_soften(float *restrict s, int64_t n, float scale,
+static void k_softmax(float *restrict s, int64_t n, float scale,
                      const float *tops, float *restrict m, float *restrict l,
                      float *restrict alpha, bool first)
 {
@@ -44,7 +44,7 @@ static void k_soften(float *restrict s, int64_t n, float scale,
     for (; j + BESIDE <= n; j += BESIDE)
         k_weigh(s + j * AQ, scale, top, sum, BESIDE * SOFT);
     for (; j < n; j++) k_weigh(s + j * AQ, scale, top, sum, SOFT);
-    soften_end(top, sum, m, l, alpha, first);
+    softmax_end(top, sum, m, l, alpha, first);
 }
 
 /* The end of value_tile (exact.h): one vector x of a chain; o, part and alpha
@@ -211,7 +211,8 @@ static void k_rope(float *y, const float *x, int64_t H, int64_t D,
 }
 
 #define KERNELS_COMMON                                                         \
-    .turn = k_turn, .soften = k_soften, .merge = k_merge, .divide = k_divide,  \
+    .turn = k_turn, .softmax = k_softmax, .merge = k_merge,                    \
+    .divide = k_divide,                                                        \
     .layer_norm = k_layer_norm, .rms_norm = k_rms_norm,                        \
     .channel_norm = k_channel_norm, .modulate = k_modulate,                    \
     .gate_add = k_gate_add, .add = k_add, .mul = k_mul,                        \

@@ -55,7 +55,7 @@ bool bf16_amx_present(void)
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
     if (!(d >> 22 & 1) || !(d >> 24 & 1)) return false; /* BF16, TILE */
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return false;
-    if (!(a >> 5 & 1)) return false; /* AVX512_BF16, for soften */
+    if (!(a >> 5 & 1)) return false; /* AVX512_BF16, for softmax */
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILEDATA) == 0;
 }
 

@@ -15,7 +15,7 @@
 #define FILL 0x8000u /* -0 */
 #include "ops/exact/bf16_pairs.h"
 
-#include "ops/exact/bf16_soften.h"
+#include "ops/exact/bf16_softmax.h"
 
 #define MR 8
 #define ROWS(X, P)                                                             \
@@ -173,7 +173,7 @@ const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .name = "avx512bf16", .level = EXACT_AVX512BF16, .mr = MR, .nr = NR,
     .tile = tile, .few = 40, .tile_few = tile_few, .half = 32,
     .tile_half = tile_half, .more = 33, .tile_more = tile_more,
-    .soften = soften,
+    .softmax = softmax,
     .begin = begin, .end = end,
     .stored = true, BF16_PACKING,
 };

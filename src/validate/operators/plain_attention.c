@@ -93,7 +93,8 @@ static double largest(const double *s, int64_t n, int64_t step, double top)
 
 /* Logits to weights in place, over n entries `step` apart. When all are hidden
  * the definition makes them equal. */
-static void soften(double *s, int64_t n, int64_t step, const attention_fault *f)
+static void softmax(double *s, int64_t n, int64_t step,
+                    const attention_fault *f)
 {
     double top = largest(s, n, step, -DBL_MAX), l = 0;
     /* float32: exp of more is infinite, of less zero, and so is the sum */
@@ -121,9 +122,9 @@ static void weights(double *s, int64_t n, int64_t N, const attention_fault *f)
     if (f->sum == SUM_NONE)
         for (int64_t j = 0; j < n * N; j++) s[j] = s[j] == -DBL_MAX ? 0 : s[j];
     else if (f->sum == SUM_OVER_QUERIES)
-        for (int64_t j = 0; j < N; j++) soften(s + j, n, N, f);
+        for (int64_t j = 0; j < N; j++) softmax(s + j, n, N, f);
     else
-        for (int64_t i = 0; i < n; i++) soften(s + i * N, N, 1, f);
+        for (int64_t i = 0; i < n; i++) softmax(s + i * N, N, 1, f);
 }
 
 static void mix(double *o, const double *p, const tt_attention_args *a,

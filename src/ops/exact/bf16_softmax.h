@@ -1,4 +1,4 @@
-/* bf16_soften.h: softmax weights that go to packed lanes at once, with AVX-512.
+/* bf16_softmax.h: softmax weights that go to packed lanes, with AVX-512.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -6,7 +6,7 @@
  * addition to the exponent, and VCVTNE2PS2BF16 rounds as the classes do. Comes
  * behind bf16_pairs.h. */
 #define AQ NR
-#include "ops/exact/kernels_soften.h"
+#include "ops/exact/kernels_softmax.h"
 _Static_assert(BESIDE >= 2, "a pair of keys");
 
 /* The largest and the smallest logit of every query; n > 0. From the last key
@@ -67,7 +67,7 @@ INLINE void give_pairs(uint16_t *y, const vs *even, const vs *odd)
 
 /* Weights go from registers to lanes. A NaN logit is a bf16 number still, so
  * that its lowest bits are zero as vs_exp_near asks. */
-static bool soften(void *lanes, const float *s, int64_t n, float scale,
+static bool softmax(void *lanes, const float *s, int64_t n, float scale,
                    float *restrict m, float *restrict l, float *restrict alpha,
                    bool first)
 {
@@ -91,6 +91,6 @@ static bool soften(void *lanes, const float *s, int64_t n, float scale,
         j += 2, y += 2 * NR;
     }
     memset(y, 0, (size_t)((padded(n) - j) * NR) * sizeof *y);
-    soften_end(top, sum, m, l, alpha, first);
+    softmax_end(top, sum, m, l, alpha, first);
     return true;
 }

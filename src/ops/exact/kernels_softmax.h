@@ -1,11 +1,11 @@
-/* kernels_soften.h: the softmax of one key block, the parts that all kernels
+/* kernels_softmax.h: the softmax of one key block, the parts that all kernels
  * share.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * AQ is the number of queries along the lanes; s [n, AQ] are logits. */
-#ifndef TT_OPS_KERNELS_SOFTEN_H
-#define TT_OPS_KERNELS_SOFTEN_H
+#ifndef TT_OPS_KERNELS_SOFTMAX_H
+#define TT_OPS_KERNELS_SOFTMAX_H
 
 #include <stdbool.h>
 
@@ -32,7 +32,7 @@ INLINE void largest(vs *top, const float *s, int64_t n, float scale)
 }
 
 /* m, l and alpha from a block's maximum (m among it) and sum. */
-INLINE void soften_end(const vs *top, const vs *sum, float *restrict m,
+INLINE void softmax_end(const vs *top, const vs *sum, float *restrict m,
                        float *restrict l, float *restrict alpha, bool first)
 {
     vs p[SOFT];

@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "io/lora.h"
 #include "core/fpenv.h"
-#include "ops/ops.h"
+#include "tether/ops.h"
 
 enum { TILE = 64 };
 

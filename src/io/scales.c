@@ -1,6 +1,6 @@
 /* scales.c: the scale tensors of 8-bit checkpoints.
  *
- * Source  ComfyUI "scaled FP8" files and its QUANTIZATION.md, LightX2V's and
+ * Source  ComfyUI's "scaled FP8" files and its notes on them, LightX2V's and
  *         compressed-tensors' scales per row: weight = stored * scale
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -10,7 +10,7 @@ tether-wasm: $(B)/tether $(B)/check_bits
 web: all   ## build/web: the program in a browser; serve it with any web server
 	@$(WASM_CC) --version >/dev/null 2>&1 || { echo "make web: $(WASM_CC) does not work:" \
 	  "pip install ziglang, or set WASM_CC"; exit 1; }
-	@$(WASM) tether-wasm
+	+@$(WASM) tether-wasm
 	@mkdir -p build/web/demo
 	@cp tools/web/*.js tools/web/*.html build/web
 	@cp -R ref_data/demo/config.json ref_data/demo/*.safetensors ref_data/demo/google build/web/demo

@@ -111,7 +111,8 @@ const char *os_dlerror(void);
 #define pthread_cond_broadcast(c) ((void)(c), 0)
 #define pthread_cond_signal(c) ((void)(c), 0)
 #define pthread_cond_wait(c, m) ((void)(c), (void)(m), EDEADLK)
-#define pthread_cond_timedwait(c, m, t) ((void)(c), (void)(m), ETIMEDOUT)
+#define pthread_cond_timedwait(c, m, t)                                        \
+    ((void)(c), (void)(m), (void)(t), ETIMEDOUT)
 #define pthread_condattr_init(a) ((void)(a), 0)
 #define pthread_condattr_setclock(a, c) ((void)(a), 0)
 #define pthread_condattr_destroy(a) ((void)(a), 0)

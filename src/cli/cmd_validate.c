@@ -3,11 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Next    validate_backend.c, validate_dump.c, validate_cases.c */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/ui/manual.h"
 #include "cli/validate/validate_files.h"
+#include "tether/plugin.h"
 
 #define WAYS                                                                   \
     "--backend FILE.so [options]\n"                                            \
@@ -29,6 +31,8 @@ static const char help[] =
     "  export      cases: inputs, weights and expected results as folders\n"
     "  check       outputs that were computed elsewhere from such cases\n"
     "  compare     what a change broke, mended and made worse: two reports\n"
+    "  --abi       version and sizes of structs, as JSON, for plug-ins that\n"
+    "              are not written in C\n"
     "\n"
     "`tether validate WAY --help` explains one (WAY: --backend, --dump, "
     "--manifest,\nexport, check, compare). Exit status: 0 everything passed, "
@@ -63,6 +67,25 @@ static const char *beside_manifest(int argc, char **argv)
          : is_given(argc, argv, "backend") ? "--backend" : NULL;
 }
 
+/* What a plug-in's TT_ABI must be, and the parts of its sums. */
+static int print_abi(void)
+{
+    const tt_abi abi = TT_ABI;
+    printf("{\"abi\": {\"version\": %d, \"real\": %d, \"table\": %d, "
+           "\"context\": %d, \"tensor\": %d, \"args\": %d},\n"
+           " \"symbol\": \"" TT_BACKEND_SYMBOL "\",\n \"args\": {", abi.version,
+           abi.real, abi.table, abi.context, abi.tensor, abi.args);
+    const char *before = "";
+#define ARGS(op, OP)                                                           \
+    printf("%s\n  \"tt_" #op "_args\": {\"size\": %zu, \"entry\": %zu}",          \
+           before, sizeof(tt_##op##_args), offsetof(tt_ops, op));              \
+    before = ",";
+    TT_OPS(ARGS)
+#undef ARGS
+    puts("}}");
+    return VALIDATE_PASS;
+}
+
 int cmd_validate(tt_ctx *ctx, int argc, char **argv)
 {
     static const struct {
@@ -83,6 +106,7 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
     for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
         if (is_given(argc, argv, option[i].word))
             return option[i].run(ctx, argc, argv);
+    if (argc == 2 && !strcmp(argv[1], "--abi")) return print_abi();
     if (is_given(argc, argv, "list")) return validate_backend(ctx, argc, argv);
     if (argc > 1 && !strncmp(argv[1], "--help=", 7)) {
         static const char *const words[] = {"export", "check", "compare",

@@ -5,9 +5,11 @@
  * The plug-in is that of the mutation suite: it calls tt_ functions of the
  * program, which therefore must export them. */
 #include <math.h>
+#include <stddef.h>
 
 #include "tests/cli/program.h"
 #include "tests/fpenv.h"
+#include "tether/backend.h"
 
 static char plugin[1100], model[1100];
 
@@ -356,6 +358,11 @@ static void test_again(void)
     expect(run("validate compare good.json bad.json > out") == 1
            && strstr(text_of(at("out")), "broken  op.silu.normal"), "broken");
     refuses(3, "no report", "validate compare good.json %s/config.json", model);
+    char args[80];
+    snprintf(args, sizeof args, "\"tt_silu_args\": {\"size\": %zu, \"entry\": "
+             "%zu}", sizeof(tt_silu_args), offsetof(tt_ops, silu));
+    expect(run("validate --abi > out") == 0 && strstr(text_of(at("out")), args),
+           "--abi: %s%s", said, text_of(at("out")));
     expect(run("validate --list --op silu > out") == 0
            && strstr(text_of(at("out")), "\"op.silu.normal n=12 seed 1\""),
            "a list: %s", text_of(at("out")));

@@ -46,6 +46,7 @@ is "names are found" "$(names tools/viewer | grep -c .)" 13
 plant() {   # what is said, file, line
     rm -rf "$work/copy"
     cp -r tools/viewer "$work/copy"
+    chmod -R u+w "$work/copy"     # the source may be read-only
     printf '%s\n' "$3" >> "$work/copy/$2"
     complaints "$work/copy" > "$work/said"
     if grep -q "$1" "$work/said"; then pass; else fail "$1: not found"; fi

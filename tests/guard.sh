@@ -32,6 +32,7 @@ core/mathfn           functions of one number
 core/nearest          words
 core/threads          how many threads there are
 cli/plan              values in memory of a device are not planned for
+cli/threads           threads of programs
 cli/validate          gives operators values of the host
 cli/way_in            values in memory of a device are not planned for
 dit/prompt            gives operators values of the host
@@ -45,6 +46,7 @@ io/convert            files
 io/damage             files
 io/detect             files
 io/formats            files
+io/inputs             files
 io/json               files
 io/lora               files
 io/manifest           files

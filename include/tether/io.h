@@ -59,6 +59,8 @@ typedef struct tt_weights_options {
     bool shapes_alone; /* values are not needed (for a plan), and not checked */
     const char *lora;  /* LoRAs to be merged, "FILE" or "FILE:STRENGTH" a
                           line; NULL: none                                    */
+    bool *known;       /* NULL, or set to true where the names are those of the
+                          model, whatever else is wrong                       */
 } tt_weights_options;
 
 typedef struct tt_weights tt_weights;

@@ -159,7 +159,8 @@ static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, const char *path,
     const tt_weights_options opt = {.ema = -1, .lora = s->paths.lora};
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_T5, &opt));
-    return tt_umt5_load(ctx, enc, w);
+    if (tt_weights_lora_used(w)) tt_weights_close(w);
+    return ctx->status ? ctx->status : tt_umt5_load(ctx, enc, w);
 }
 
 static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,

@@ -73,11 +73,11 @@ static int print_abi(void)
     const tt_abi abi = TT_ABI;
     printf("{\"abi\": {\"version\": %d, \"real\": %d, \"table\": %d, "
            "\"context\": %d, \"tensor\": %d, \"args\": %d},\n"
-           " \"symbol\": \"" TT_BACKEND_SYMBOL "\",\n \"args\": {", abi.version,
-           abi.real, abi.table, abi.context, abi.tensor, abi.args);
+           " \"symbol\": \"%s\",\n \"args\": {", abi.version, abi.real,
+           abi.table, abi.context, abi.tensor, abi.args, TT_BACKEND_SYMBOL);
     const char *before = "";
 #define ARGS(op, OP)                                                           \
-    printf("%s\n  \"tt_" #op "_args\": {\"size\": %zu, \"entry\": %zu}",          \
+    printf("%s\n  \"tt_" #op "_args\": {\"size\": %zu, \"entry\": %zu}",       \
            before, sizeof(tt_##op##_args), offsetof(tt_ops, op));              \
     before = ",";
     TT_OPS(ARGS)

@@ -226,10 +226,12 @@ static void no_warning(void *user, const char *sentence)
     (void)sentence;
 }
 
-/* The first kind that the content fits; j->w stays NULL when none does. */
+/* The first kind that the content fits; j->w stays NULL when none does. A model
+ * that is refused is not a file of tensors: its numbers mean something else. */
 static tt_status find_kind(job *j)
 {
-    tt_weights_options o = {.ema = j->opt->ema};
+    bool known = false;
+    tt_weights_options o = {.ema = j->opt->ema, .known = &known};
     void (*warn)(void *, const char *) = j->ctx->warn;
     if (j->opt->kind >= 0) {
         j->kind = (tt_model_kind)j->opt->kind;
@@ -240,7 +242,7 @@ static tt_status find_kind(job *j)
         j->ctx->warn = no_warning;
         tt_status s = tt_weights_open(j->ctx, &j->w, j->in, j->kind, &o);
         j->ctx->warn = warn;
-        if (s == TT_ENOMEM) return s;
+        if (s == TT_ENOMEM || (s && known)) return s;
         tt_clear(j->ctx);
     }
     return TT_OK;
@@ -254,12 +256,8 @@ static tt_status merge(const job *j)
         return tt_fail(j->ctx, TT_EUNSUPPORTED, "%s: not a model that a LoRA "
                        "can be merged into", j->in);
     TT_TRY(lora_add(j->w, j->opt->lora));
+    TT_TRY(tt_weights_lora_used(j->w));
     for (const lora_file *f = j->w->lora; f; f = f->next) {
-        if (!f->used)
-            return tt_fail(j->ctx, TT_ESHAPE, "%s holds nothing for the %s %s, "
-                           "only %lld keys for another part of the model",
-                           f->path, names_kind_text(j->kind), j->w->path,
-                           (long long)f->others);
         if (f->others)
             tt_warn(j->ctx, "%s: %lld keys are for another part of the model "
                     "and not merged here; convert that one with it too",

@@ -151,22 +151,27 @@ static const char *say_sign(char *buf, size_t n, size_t k, int64_t dim)
     return buf;
 }
 
+/* Relatives with other latents, by the weight of patch_embedding; or NULL. */
+static const char *by_channels(char *buf, size_t n, const tt_tensor *p)
+{
+    const int64_t in = p && p->rank == 5 ? p->dim[1] : 0;
+    if (in != 36 && in != 48) return NULL;
+    snprintf(buf, n, "a %s%s: not supported because it takes %lld latent "
+             "channels, expected 16; a plain text-to-video (T2V) model is "
+             "needed", size_of(p->dim[0]), in == 36 ? "I2V transformer"
+             : "TI2V transformer", (long long)in);
+    return buf;
+}
+
 const char *guess_model(char *buf, size_t n, const tt_file *f)
 {
     const tt_entry *p = ending(f, "patch_embedding.weight");
     int64_t dim = p && p->t.rank == 5 ? p->t.dim[0] : 0;
-    int64_t in = dim ? p->t.dim[1] : 0;
     size_t best = SIGNS;
     for (int64_t i = 0; i < tt_file_count(f); i++)
         best = sign_of(tt_file_entry(f, i)->name, best);
     if (best < SIGNS) return say_sign(buf, n, best, dim);
-    if (in == 36 || in == 48) {
-        snprintf(buf, n, "a %s%s: not supported because it takes %lld latent "
-                 "channels, expected 16", size_of(dim),
-                 in == 36 ? "I2V transformer" : "TI2V transformer",
-                 (long long)in);
-        return buf;
-    }
+    if (by_channels(buf, n, p ? &p->t : NULL)) return buf;
     return other_t5(f);
 }
 
@@ -178,6 +183,7 @@ const char *guess_weights(char *buf, size_t n, const tt_weights *w)
     if (w->kind != TT_MODEL_DIT) return NULL;
     for (int64_t i = 0; i < w->count; i++)
         best = sign_of(w->item[i].stored, best);
-    if (best == SIGNS) return NULL;
+    const weight *first = weights_item(w, "patch_embedding.weight");
+    if (best == SIGNS) return by_channels(buf, n, first ? &first->t : NULL);
     return say_sign(buf, n, best, p && p->t.rank == 1 ? p->t.dim[0] : 0);
 }

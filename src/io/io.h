@@ -52,6 +52,10 @@ bool tt_weights_large(const tt_weights *w);
  * system at every call; where it does not say, large is too large. */
 bool tt_weights_crowded(const tt_weights *w);
 
+/* TT_OK where each of the LoRAs of w had keys for it.
+ * Errors  TT_ESHAPE  one has none: it would change nothing */
+tt_status tt_weights_lora_used(const tt_weights *w);
+
 /* The hub's cache has models as models--OWNER--NAME, where refs/main says which
  * folder in `snapshots` is meant: that one, in buf; of another folder dir. */
 const char *tt_folder_snapshot(char buf[4096], const char *dir);

@@ -330,6 +330,21 @@ static bool same_shape(const tt_tensor *x, const tt_tensor *y)
     }
 }
 
+/* The same without the first axis. */
+static bool same_columns(const tt_tensor *x, const tt_tensor *y)
+{
+    tt_tensor one = *x, two = *y;
+    one.dim[0] = two.dim[0] = 1;
+    return same_shape(&one, &two);
+}
+
+/* PEFT's ".ADAPTER.weight" of a key; "" in other files. */
+static const char *adapter(const char *name)
+{
+    const char *a = strstr(name, ".lora_A"), *b = strstr(name, ".lora_B");
+    return a ? a + strlen(".lora_A") : b ? b + strlen(".lora_B") : "";
+}
+
 /* Behind the others of this weight, which must be of other files or another
  * kind: two keys for one thing would be merged twice. */
 static tt_status put(adding *a, weight *x, const key *k, lora_patch p)
@@ -358,6 +373,7 @@ static tt_status read_alpha(const adding *a, const key *k, double *alpha)
 {
     const tt_tensor *t = &k->e->t;
     double *v = tt_tensor_count(t) == 1 && tt_dtype_block(t->dtype) == 1
+                && t->dtype != TT_BOOL
               ? tt_read_double(a->ctx, &a->ctx->scratch, t) : NULL;
     TT_TRY(a->ctx->status);
     if (!v || *v - *v != 0)
@@ -379,15 +395,19 @@ static tt_status add_product(adding *a, const key *up, const key *down,
     if (!fits) return refuse_shape(a, up, x);
     if (tt_tensor_count(t) % rows
         || tt_tensor_count(d) / r != tt_tensor_count(t) / rows
-        || tt_tensor_count(d) % r) return refuse_shape(a, down, x);
-    double scale = a->from->alpha != 0 ? a->from->alpha : (double)r;
+        || tt_tensor_count(d) % r || (d->rank > 2 && !same_columns(d, t)))
+        return refuse_shape(a, down, x);
+    if (strcmp(adapter(up->e->name), adapter(down->e->name)))
+        return refuse(a, up, "its lora_A is of another adapter");
+    double scale = a->from->has_alpha ? a->from->alpha : (double)r;
     if (alpha) TT_TRY(read_alpha(a, alpha, &scale));
     const float factor = (float)(a->from->strength * scale / (double)r);
     if (factor - factor != 0)
         return refuse(a, alpha ? alpha : up, "strength * alpha / rank is too "
                       "large");
     return put(a, x, up, (lora_patch){.up = kept(a, up), .down = kept(a, down),
-                                      .rank = r, .factor = factor,
+                                      .rank = r, .rows = rows,
+                                      .factor = factor,
                                       .from = a->from});
 }
 
@@ -557,28 +577,59 @@ tt_status tt_lora_next(tt_ctx *ctx, const char **list, tt_lora *out)
                    "0.8", out->path, colon + 1);
 }
 
-/* PEFT writes alpha into adapter_config.json, in the folder of the file. */
-static tt_status read_adapter(tt_ctx *ctx, lora_file *f)
+/* What PEFT says of its keys: alpha, and what is more than W + up down. Names
+ * may have a prefix: "transformer.lora_alpha" of Diffusers. */
+static tt_status read_settings(tt_ctx *ctx, lora_file *f, const tt_json *root,
+                               const char *where)
 {
     static const char *const other[] = {"use_rslora", "use_dora",
                                         "alpha_pattern", "rank_pattern"};
+    if (root->kind != TT_JSON_OBJECT)
+        return tt_fail(ctx, TT_EFORMAT, "%.400s: expected a JSON object",
+                       where);
+    for (const tt_json *v = tt_json_first(root); v; v = tt_json_next(v)) {
+        const char *dot = v->key ? strrchr(v->key, '.') : NULL;
+        const char *name = dot ? dot + 1 : v->key ? v->key : "";
+        const bool off = v->kind == TT_JSON_NULL
+                      || (v->kind == TT_JSON_BOOL && !v->as.yes)
+                      || (v->kind == TT_JSON_OBJECT && !tt_json_first(v));
+        for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+            if (!strcmp(name, other[i]) && !off)
+                return tt_fail(ctx, TT_EUNSUPPORTED, "%.400s: %s is not "
+                               "supported: merge %.400s with PEFT, or save it "
+                               "with alpha keys", where, name, f->path);
+        if (!strcmp(name, "peft_type") && v->kind == TT_JSON_STRING
+            && strcmp(v->as.str, "LORA"))
+            return tt_fail(ctx, TT_EUNSUPPORTED, "%.400s: peft_type %.40s is "
+                           "not read, only LORA is: merge %.400s with PEFT",
+                           where, v->as.str, f->path);
+        if (strcmp(name, "lora_alpha")) continue;
+        f->alpha = v->kind == TT_JSON_NUMBER ? strtod(v->as.str, NULL) : NAN;
+        f->has_alpha = true;
+        if (!isfinite(f->alpha))
+            return tt_fail(ctx, TT_EFORMAT, "%.400s: lora_alpha: expected a "
+                           "number", where);
+    }
+    return TT_OK;
+}
+
+/* PEFT writes them into adapter_config.json, in the folder of the file,
+ * Diffusers into the metadata. */
+static tt_status read_adapter(tt_ctx *ctx, lora_file *f)
+{
+    static const char in_file[] = "lora_adapter_metadata";
     const tt_json *root;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *text = tt_file_meta(f->file, in_file);
+    if (text && !tt_json_parse(ctx, &ctx->scratch, &root, text, strlen(text),
+                               f->path))
+        read_settings(ctx, f, root, f->path);
     char *dir = io_folder_of(ctx, &ctx->scratch, f->path);
     char *path = dir ? io_join(ctx, &ctx->scratch, dir, "adapter_config.json")
                      : NULL;
     if (path && access(path, F_OK) == 0
-        && !tt_json_file(ctx, &ctx->scratch, &root, path, 1 << 20)) {
-        for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
-            const tt_json *v = tt_json_get(root, other[i]);
-            if (tt_json_bool(root, other[i], false)
-                || (v && v->kind == TT_JSON_OBJECT && tt_json_first(v)))
-                tt_fail(ctx, TT_EUNSUPPORTED, "%.400s: %s is not supported: "
-                        "merge %.400s with PEFT, or save it with alpha keys",
-                        path, other[i], f->path);
-        }
-        f->alpha = tt_json_num(root, "lora_alpha", 0);
-    }
+        && !tt_json_file(ctx, &ctx->scratch, &root, path, 1 << 20))
+        read_settings(ctx, f, root, path);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
 }
@@ -644,6 +695,17 @@ tt_status lora_add(tt_weights *w, const char *list)
         TT_TRY(describe(w, a.from));
     }
     add_up(w);
+    return TT_OK;
+}
+
+tt_status tt_weights_lora_used(const tt_weights *w)
+{
+    for (const lora_file *f = w ? w->lora : NULL; f; f = f->next)
+        if (!f->used)
+            return tt_fail(w->ctx, TT_ESHAPE, "%s holds nothing for the %s %s, "
+                           "only %lld keys for another part of the model",
+                           f->path, names_kind_text(w->kind), w->path,
+                           (long long)f->others);
     return TT_OK;
 }
 

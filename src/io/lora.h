@@ -11,7 +11,8 @@ typedef struct lora_file {
     tt_file *file;
     const char *path;
     double strength;
-    double alpha;           /* of keys that have none; 0: their rank         */
+    bool has_alpha;         /* of keys that have none; else it is their rank */
+    double alpha;
     int64_t used, others;   /* keys for these weights, and for another part   */
     struct lora_file *next; /* in the order given                             */
 } lora_file;
@@ -21,7 +22,7 @@ typedef struct lora_file {
  *   factor * diff, diff NULL in the first case. */
 typedef struct lora_patch {
     const tt_entry *up, *down, *diff;
-    int64_t rank;
+    int64_t rank, rows;     /* of a product: W may be reshaped after this     */
     float factor;           /* strength * alpha / rank, rounded once          */
     const lora_file *from;
     struct lora_patch *next;

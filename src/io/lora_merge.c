@@ -129,7 +129,7 @@ tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
 {
     tt_ctx *ctx = w->ctx;
     const tt_tensor *t = &x->t;
-    const int64_t n = tt_tensor_count(t), rows = t->rank > 1 ? t->dim[0] : 1;
+    const int64_t n = tt_tensor_count(t);
     float *v = tt_alloc(ctx, a, n, sizeof *v, x->name);
     TT_TRY(ctx->status);
     *out = tt_tensor_make(v, TT_F32, t->rank, t->dim);
@@ -142,7 +142,7 @@ tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
     widen_all(ctx, v, t);
     for (const lora_patch *p = x->patch; p && !ctx->status; p = p->next) {
         if (p->diff) add_difference(ctx, v, n, p);
-        else add_product(ctx, v, rows, n / rows, p);
+        else add_product(ctx, v, p->rows, n / p->rows, p);
         tt_arena_reset(&ctx->scratch, m);
     }
     if (!ctx->status) check_finite(w, x, v, n);

@@ -115,7 +115,9 @@ static tt_status check_layer_format(tt_weights *w, const char *layer,
     static const char *const read[] = {"float8_e4m3fn", "float8_e5m2",
                                        "int8_tensorwise"};
     const char *format = tt_json_str(note, "format", "a format without a name");
-    const bool rotated = tt_json_bool(note, "convrot", false);
+    const tt_json *convrot = tt_json_get(note, "convrot");
+    const bool rotated = convrot && !(convrot->kind == TT_JSON_BOOL
+                                      && !tt_json_bool(note, "convrot", true));
     char show[IO_SHOW], what[IO_SHOW];
     for (size_t i = 0; i < sizeof read / sizeof *read && !rotated; i++)
         if (!strcmp(format, read[i])) return TT_OK;
@@ -155,8 +157,12 @@ static tt_status check_notes(tt_weights *w, const tt_file *f, bool *scaled)
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (!tt_json_parse(ctx, &ctx->scratch, &root, text, strlen(text),
                        f->path)) {
-        const tt_json *v = tt_json_first(tt_json_get(root, "layers"));
+        const tt_json *layers = tt_json_get(root, "layers");
+        const tt_json *v = tt_json_first(layers);
         *scaled |= v != NULL;
+        if (layers && layers->kind != TT_JSON_OBJECT)
+            tt_fail(ctx, TT_EFORMAT, "%s: _quantization_metadata: layers: "
+                    "expected an object of layers by name", f->path);
         for (; v && !ctx->status; v = tt_json_next(v))
             check_layer_format(w, v->key, v);
     }

@@ -296,7 +296,8 @@ static tt_status describe(tt_weights *w, const place *p)
     return w->ctx->status;
 }
 
-static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema)
+static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema,
+                              bool *known)
 {
     place p = {{NULL}, 0};
     tt_ctx *ctx = w->ctx;
@@ -311,6 +312,7 @@ static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema)
     if (w->count == 0 && !strcmp(w->file->format, "torch zip"))
         return no_dictionary(w);
     TT_TRY(translate(w, kind, stripped));
+    if (known) *known = true;
     TT_TRY(sort_items(w));
     TT_TRY(apply_scales(w));
     TT_TRY(restore_shapes(w));
@@ -343,7 +345,8 @@ tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
     w->kind = kind;
     w->shapes_alone = opt && opt->shapes_alone;
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    if (!open_path(w, path, kind)) read_weights(w, kind, opt ? opt->ema : -1);
+    if (!open_path(w, path, kind))
+        read_weights(w, kind, opt ? opt->ema : -1, opt ? opt->known : NULL);
     if (opt && opt->lora) lora_add(w, opt->lora);
     else if (!ctx->status && lora_beside(w->file))
         tt_warn(ctx, "%s also holds a LoRA, under generator_lora, which is not "

@@ -268,11 +268,11 @@ static operand stored(const linear_shape *s)
 static void test_linear(void)
 {
     static const linear_shape shapes[] = {
-        {1, 1, 1, 0, 0},      {3, 5, 7, 0, 0},      {130, 129, 300, 0, 0},
-        {5, 260, 1536, 0, 0}, {129, 8, 16, 0, 0},   {64, 132, 257, 0, 0},
-        {200, 140, 1025, 0, 0}, {128, 128, 512, 0, 0}, {33, 7, 3, 0, 0},
-        {1, 4, 8, 0, 0},      {257, 300, 20, 0, 0}, {70, 64, 769, 0, 0},
-        {2, 4, 0, 0, 0},      {7, 33, 1536, 0, 0},
+        {1, 1, 1, 0, 0, 0},      {3, 5, 7, 0, 0, 0},      {130, 129, 300, 0, 0, 0},
+        {5, 260, 1536, 0, 0, 0}, {129, 8, 16, 0, 0, 0},   {64, 132, 257, 0, 0, 0},
+        {200, 140, 1025, 0, 0, 0}, {128, 128, 512, 0, 0, 0}, {33, 7, 3, 0, 0, 0},
+        {1, 4, 8, 0, 0, 0},      {257, 300, 20, 0, 0, 0}, {70, 64, 769, 0, 0, 0},
+        {2, 4, 0, 0, 0, 0},      {7, 33, 1536, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < KINDS; kind++) {
@@ -365,7 +365,7 @@ static void call_modulated(void *const *p, const void *shape)
 
 static void test_modulated(int64_t n, int64_t c, int kind, bool affine)
 {
-    const fused_shape s = {{n, c, 0, 0, 0}, FUSED, 2 * c, n / 3 + 1};
+    const fused_shape s = {{n, c, 0, TT_F32, 0, 0}, FUSED, 2 * c, n / 3 + 1};
     const int64_t reach = (n - 1) / s.rows * s.stride + c;
     operand p[OPERANDS] = {output(n * c), floats(n * c, kind)};
     if (affine) p[2] = floats(c, kind);
@@ -380,8 +380,8 @@ static void test_modulated(int64_t n, int64_t c, int kind, bool affine)
 static void test_fused(void)
 {
     static const linear_shape shapes[] = {
-        {1, 1, 1, 0, 0}, {5, 7, 300, 0, 0}, {130, 132, 520, 0, 0},
-        {67, 129, 20, 0, 0}, {33, 36, 8, 0, 0},
+        {1, 1, 1, 0, 0, 0}, {5, 7, 300, 0, 0, 0}, {130, 132, 520, 0, 0, 0},
+        {67, 129, 20, 0, 0, 0}, {33, 36, 8, 0, 0, 0},
     };
     const uint64_t held = state;
     expect(tt_ops_class(tt_ops_find("cuda"), cls)->fused != NULL,
@@ -437,7 +437,7 @@ static void test_several(void)
         for (int kind = 0; kind < KINDS; kind += kind == NORMAL ? SPECIAL : 1) {
             const int64_t n = shapes[i].n, o = shapes[i].o, k = shapes[i].k;
             const int64_t hidden = shapes[i].hidden;
-            const linear_shape s = {n, o, k, TT_F32, 0};
+            const linear_shape s = {n, o, k, TT_F32, 0, 0};
             const fused_shape m = {s, GATED, o, hidden};
             const int64_t reach = (n - 1) / (n / 3 + 1) * o + o;
             operand l[OPERANDS] = {

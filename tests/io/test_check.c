@@ -335,11 +335,31 @@ static void relatives(void)
         relative("", other[i].more, TT_EUNSUPPORTED, other[i].word);
 }
 
+/* Latents of other models, whose transformers have Wan's names. */
+static void channels(void)
+{
+    static const struct { int64_t in; const char *word; } other[] = {
+        {48, "TI2V"}, {36, "I2V"}};
+    static const float x[8 * 48 * 4] = {1};
+    for (int i = 0; i < 2; i++) {
+        tt_st_writer *w;
+        expect_ok(tt_st_create(ctx, &w, at("relative.safetensors")), "w");
+        tt_st_add(w, "patch_embedding.weight", TT_F32, 5,
+                  (int64_t[]){8, other[i].in, 1, 2, 2}, x);
+        tt_st_add(w, "patch_embedding.bias", TT_F32, 1, (int64_t[]){8}, x);
+        tt_st_add(w, "head.modulation", TT_F32, 2, (int64_t[]){2, 8}, x);
+        expect_ok(tt_st_finish(w), "written");
+        judge(at("relative.safetensors"), TT_MODEL_DIT, TT_EUNSUPPORTED,
+              other[i].word);
+    }
+}
+
 int main(void)
 {
     ctx = test_begin("io/check");
     if (!folder_make()) return test_end();
     zeros();
+    channels();
     tails();
     downloads();
     digests();

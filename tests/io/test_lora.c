@@ -264,6 +264,75 @@ static void check_adapter(void)
     unlink(config);
 }
 
+/* What is not as PEFT writes it, or more than it, is not ignored. */
+static void check_settings(void)
+{
+    static const struct { const char *text, *word; } bad[] = {
+        {"[1]", "JSON object"}, {"{\"lora_alpha\": \"8\"}", "a number"},
+        {"{\"use_rslora\": 1}", "use_rslora"},
+        {"{\"peft_type\": \"LOHA\"}", "LOHA"}};
+    const char *path = at("lora.safetensors"), *name = "blocks.1.ffn.0.weight";
+    const char *config = at("adapter_config.json");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        FILE *f = fopen(config, "w");
+        if (!expect(f != NULL, "%s", config)) return;
+        fputs(bad[i].text, f);
+        fclose(f);
+        tt_weights *w = NULL;
+        tt_weights_open(ctx, &w, tiny, TT_MODEL_DIT, &(tt_weights_options){
+            .ema = -1, .lora = path});
+        expect(ctx->status && strstr(tt_message(ctx), bad[i].word)
+               && strstr(tt_message(ctx), config), "%s: %s", bad[i].text,
+               tt_message(ctx));
+        tt_clear(ctx);
+        tt_weights_close(w);
+    }
+    unlink(config);
+    /* as Diffusers writes it, into the file */
+    tt_st_writer *f;
+    expect_ok(tt_st_create(ctx, &f, path), path);
+    tt_st_meta(f, "lora_adapter_metadata", "{\"transformer.r\": 4, "
+               "\"transformer.lora_alpha\": 10}");
+    put(f, "transformer.blocks.1.ffn.net.0.proj.lora_A.weight", 4, 80, 1);
+    put(f, "transformer.blocks.1.ffn.net.0.proj.lora_B.weight", 208, 4, 0);
+    expect_ok(tt_st_finish(f), path);
+    tt_weights *w = open_with(tiny, TT_MODEL_DIT, path);
+    base_values(tiny, TT_MODEL_DIT, name, base, exact);
+    fill(0, 208, 4, 80);
+    product(base, exact, up, down, 2.5f, 208, 4, 80);
+    compare(w, name, base, exact, 208 * 80, "alpha of metadata");
+    tt_weights_close(w);
+}
+
+/* A model may ask for another shape after the LoRA was read: [1, 6, d]. */
+static void check_shape(void)
+{
+    const char *path = at("modulation.safetensors");
+    const char *lora = at("lora.safetensors"), *name = "blocks.0.modulation";
+    tt_st_writer *f;
+    tt_bind b;
+    tt_arena a = {0};
+    expect_ok(tt_st_create(ctx, &f, path), path);
+    put(f, "blocks.0.self_attn.q.weight", 80, 80, 3);
+    put(f, name, 6, 80, 4);
+    expect_ok(tt_st_finish(f), path);
+    expect_ok(tt_st_create(ctx, &f, lora), lora);
+    put(f, "blocks.0.modulation.lora_A.weight", 4, 80, 1);
+    put(f, "blocks.0.modulation.lora_B.weight", 6, 4, 0);
+    expect_ok(tt_st_finish(f), lora);
+    base_values(path, TT_MODEL_DIT, name, base, exact);
+    fill(0, 6, 4, 80);
+    product(base, exact, up, down, 1, 6, 4, 80);
+    tt_weights *w = open_with(path, TT_MODEL_DIT, lora);
+    tt_bind_begin(&b, ctx, w, &a, "transformer");
+    const tt_real *got = tt_bind_real(&b, name, 3, (int64_t[]){1, 6, 80});
+    for (int i = 0; got && i < 480; i++)
+        if (!expect(got[i] == (tt_real)base[i], "[1, 6, d]: %d", i)) break;
+    expect(got != NULL, "[1, 6, d]: %s", b.first);
+    tt_arena_free(&a);
+    tt_weights_close(w);
+}
+
 /* One after the other, in the order given: another order has other bits. */
 static void check_two(void)
 {
@@ -426,6 +495,12 @@ static void check_text_encoder(void)
         w = open_with(tiny, TT_MODEL_DIT, path);
         expect(weights_lora_others(w) == 2, "keys of the text encoder");
         tt_weights_close(w);
+        expect_ok(tt_st_create(ctx, &f, path), path);
+        put(f, "lora_unet_blocks_0_norm3.diff", 1, 80, 5);
+        expect_ok(tt_st_finish(f), path);
+        w = open_with(t5, TT_MODEL_T5, path);
+        expect_status(tt_weights_lora_used(w), TT_ESHAPE, "nothing for it");
+        tt_weights_close(w);
     }
 }
 
@@ -518,8 +593,34 @@ static void refused(const char *more, int64_t a, int64_t b, float x,
     tt_weights_close(w);
 }
 
+/* A pair that fits no weight, by its second key. */
+static void refused_pair(const char *first, const char *second, int rank,
+                         const int64_t *dim, int64_t rows, const char *word)
+{
+    const char *path = at("bad.safetensors");
+    static const float v[80 * 64];
+    tt_st_writer *f;
+    tt_weights *w = NULL;
+    expect_ok(tt_st_create(ctx, &f, path), path);
+    tt_st_add(f, first, TT_F32, rank, dim, v);
+    tt_st_add(f, second, TT_F32, 2, (int64_t[]){rows, dim[0]}, v);
+    expect_ok(tt_st_finish(f), path);
+    tt_weights_open(ctx, &w, tiny, TT_MODEL_DIT, &(tt_weights_options){
+        .ema = -1, .lora = path});
+    expect(ctx->status && strstr(tt_message(ctx), word), "%s: %s", first,
+           tt_message(ctx));
+    tt_clear(ctx);
+    tt_weights_close(w);
+}
+
 static void check_refused(void)
 {
+    refused_pair("blocks.0.self_attn.q.lora_A.default.weight",
+                 "blocks.0.self_attn.q.lora_B.x.weight", 2,
+                 (int64_t[]){4, 80}, 80, "another adapter");
+    refused_pair("patch_embedding.lora_A.weight",
+                 "patch_embedding.lora_B.weight", 5,
+                 (int64_t[]){4, 1, 2, 2, 16}, 80, "for another model");
     refused("blocks.7.self_attn.q.diff", 80, 80, 0, TT_ESHAPE,
             "1 of its 3 keys fit no weight of the diffusion transformer");
     refused("blocks.7.self_attn.q.diff", 80, 80, 0, TT_ESHAPE,
@@ -607,6 +708,8 @@ int main(void)
     check_rows();
     check_spellings();
     check_adapter();
+    check_settings();
+    check_shape();
     check_two();
     check_differences();
     check_both();

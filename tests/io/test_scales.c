@@ -6,11 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/io.h"
 #include "tests/harness.h"
 
 static tt_ctx *ctx;
 static tt_arena arena;
-static char path[600];
+static char path[600], out[600];
 
 #define Q "encoder.block.0.layer.0.SelfAttention.q."
 #define FP8 "{\"format\": \"float8_e4m3fn\"}"
@@ -76,6 +77,13 @@ static void one(const scaled *c)
                    && strstr(tt_message(ctx), path), "%s: %s", c->what,
                s ? tt_message(ctx) : "accepted");
         tt_clear(ctx);
+        /* nor are its codes copied as if they were numbers */
+        tt_convert(ctx, out, path, &(tt_convert_options){.kind = -1, .ema = -1,
+                                                         .dtype = TT_F32});
+        expect(ctx->status && strstr(tt_message(ctx), c->word)
+                   && access(out, F_OK), "%s: convert: %s", c->what,
+               ctx->status ? tt_message(ctx) : "accepted");
+        tt_clear(ctx);
     } else if (expect_ok(s, c->what)) {
         accepted(c, w);
     }
@@ -125,6 +133,10 @@ static void all(void)
          "{\"format\": \"int8_tensorwise\", \"convrot\": true}", 0, "convrot"},
         {"mxfp8", E4, Q "weight_scale", 0, {0}, {1}, 0, META("mxfp8"),
          "a is quantised as mxfp8"},
+        {"rotated by a number", TT_I8, Q "weight_scale", 0, {0}, {1},
+         "{\"format\": \"int8_tensorwise\", \"convrot\": 1}", 0, "convrot"},
+        {"a list of layers", E4, Q "weight_scale", 0, {0}, {1}, 0,
+         "{\"layers\": [1]}", "expected an object of layers"},
         {"no JSON", E4, Q "weight_scale", 0, {0}, {1}, "{\"format\": ", 0,
          "JSON"},
         {"no format", E4, Q "weight_scale", 0, {0}, {1}, "[]", 0,
@@ -136,6 +148,7 @@ int main(void)
 {
     ctx = test_begin("io/scales");
     tmp_path(path, sizeof path, "scales");
+    tmp_path(out, sizeof out, "converted");
     all();
     unlink(path);
     tt_arena_free(&arena);

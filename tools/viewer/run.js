@@ -261,15 +261,20 @@ function runView(run) {
     const has = (set, f) => set.some(x => x.frame === f);
     // The chunk has the slots of what leaves; members stay where they are until the clean pass.
     const stays = x => x.region === 'memory' && run.grab;
+    // What GRAB will decide on has left its slot, and no query sees it.
+    const decided = (run.grab || []).some(r => r.chunk === chunk && r.layer === at);
+    const waits = x => decided && !['sink', 'memory'].includes(x.region)
+      && !now.some(y => y.frame === x.frame && y.region !== 'memory');
     const noisy = x => ({...x, region: x.region === 'new' ? 'recent' : x.region,
-      slot: stays(x) ? x.slot : has(now, x.frame) ? now.find(y => y.frame === x.frame).slot : null});
+      slot: stays(x) ? x.slot
+        : waits(x) ? null : now.find(y => y.frame === x.frame)?.slot ?? null});
     const boxes = clean
       ? now.map(x => slotBox(run, x, newest, chunk && x.frame >= 0 && (!has(before, x.frame)
           || (x.region === 'memory' && !['memory', 'sink'].includes(before.find(y => y.frame === x.frame)
             .region)))
           ? 'entered' : ''))
       : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run, noisy(x), newest,
-          x.frame >= 0 && !has(now, x.frame) && !stays(x) ? 'leaves' : '')),
+          waits(x) || (x.frame >= 0 && !has(now, x.frame) && !stays(x)) ? 'leaves' : '')),
          ...now.filter(x => x.region === 'new').map(x => slotBox(run, x, newest, ''))];
     moveTo(strip, boxes);
     event.replaceChildren(...whatHappens(run, chunk, at, clean));

@@ -34,7 +34,8 @@ function verdict(data) {
   const [one] = runs;
   if (runs.length > 1) out.push(`${runs.length} runs, one cache policy each. `);
   else if (known(one.S) && known(one.K)) out.push(`The cache of each layer keeps ${one.K} frames: `,
-    [[one.S, 'sink'], [one.M, 'memory'], [one.R, 'recent']].filter(x => x[0] > 0)
+    [[one.S, 'sink'], [one.M, 'memory'], [one.R, 'recent'],
+     [one.K - one.S - (one.M || 0) - (one.R || 0), 'of the window']].filter(x => x[0] > 0)
       .map(([n, word], i) => `${i ? ', ' : ''}${n} ${word}`), '. ',
     known(rows[0][7]) && rows[0][7] > 0 && `In ${one.layers} layers ${count(rows[0][7])} frames were `
       + `admitted to memory, ${count(rows[0][8])} refused. `);

@@ -149,7 +149,14 @@ export function run(module, files, args, say) {
         proc_exit(code) {
             throw new Exit(code);
         },
+        // Everything is ready at once: an event of 32 bytes for a subscription of 48.
         poll_oneoff(subscriptions, events, n, count) {
+            for (let i = 0; i < n; i++) {
+                bytes(events + 32 * i, 32).fill(0);
+                bytes(events + 32 * i, 8).set(bytes(subscriptions + 48 * i, 8).slice());
+                view().setUint8(events + 32 * i + 10,
+                                view().getUint8(subscriptions + 48 * i + 8));
+            }
             set32(count, n);
             return OK;
         },

@@ -47,6 +47,8 @@ ssize_t os_send(int fd, const void *p, size_t n, int flags);
 /* ---- memory: files are read, not mapped ---------------------------------- */
 
 enum { PROT_NONE = 0, PROT_READ = 1, PROT_WRITE = 2 };
+/* MAP_ANONYMOUS is no macro, so that arenas take no address space in advance,
+ * parts of which they unmap. */
 enum { MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32 };
 enum { MADV_WILLNEED = 3, MADV_DONTNEED = 4 };
 #define MAP_FAILED ((void *)-1)

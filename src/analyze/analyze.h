@@ -221,9 +221,9 @@ void tt_analyze_folder_remove(const char *path, size_t there);
 
 /* ---- reports ------------------------------------------------------------- */
 
-/* One self-contained HTML page: title and facts, the summary table of the runs,
- * frames of their videos at the same times under each other, the plots. The
- * date is that of SOURCE_DATE_EPOCH where it is set. */
+/* One self-contained HTML page (tools/viewer): title and facts, the summary
+ * table, and the recorded runs as data. The date is that of SOURCE_DATE_EPOCH
+ * where it is set. */
 tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
                           tt_recording *const *run, int n,
                           const tt_analyze_options *opt);

@@ -57,7 +57,7 @@ static const char help[] =
     "\n"
     "Every policy generates its video into a run folder, which `tether "
     "analyze`\nreads too; the report is one self-contained HTML page with "
-    "contact sheets,\nplots and a table.\n"
+    "the\nvideos, the caches step by step, and a table.\n"
     "\n"
     "      --caches LIST         policies, separated by commas. One with "
     "options of its\n"

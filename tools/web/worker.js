@@ -1,4 +1,4 @@
-// worker.js: one run of the program, asked by a message, beside the page's own thread.
+// worker.js: one run of the program, asked by a message, in a thread of its own.
 //
 // SPDX-License-Identifier: Apache-2.0
 //

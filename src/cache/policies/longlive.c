@@ -36,17 +36,17 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
 }
 
 /* The pass at a new prompt brings as many frames as are live. Code: its keys
- * and values go behind the sink, unless the window still begins with the
+ * and values go after the sink, unless the window still begins with the
  * video's first frame. */
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     const int64_t keep = p->recache && p->start > 0
                       && y->opt->own[GLOBAL_SINK].n ? y->opt->S : 0;
     const int64_t skip = keep * y->geo->L * y->geo->H * y->geo->D;
-    tt_pass behind = *p;
-    behind.start += keep;
-    behind.frames -= keep;
-    tt_layer_put(ctx, y, &behind, &(tt_qkv){x->q + skip, x->k + skip,
+    tt_pass rest = *p;
+    rest.start += keep;
+    rest.frames -= keep;
+    tt_layer_put(ctx, y, &rest, &(tt_qkv){x->q + skip, x->k + skip,
                                             x->v + skip});
 }
 

@@ -10,7 +10,7 @@
  *         where as many frames leave as the sink has. Code: where fewer or more
  *         do, they replace its first ones. We: as the code.
  * Prompt  at a change everything stays.
- * Holds   frames behind the sink are in chronological order. */
+ * Holds   frames after the sink are in chronological order. */
 #include "cache/classes.h"
 #include "core/parallel.h"
 #include "core/device.h"

@@ -7,7 +7,8 @@
  * Holds   after success no scale is left unused: each became the scale of its
  *         weight, and in a file with scales every 8-bit float has one. A
  *         scale without weight stays in the list, where binding reports it.
- *         Of ComfyUI's notes about layers, none says more than that. */
+ *         Of ComfyUI's notes about layers, none says more than that, and each
+ *         is of the type that its weight has. */
 #include <string.h>
 
 #include "io/bytes.h"
@@ -90,16 +91,22 @@ static tt_status scale(tt_weights *w, const weight *x, weight *target)
     return TT_OK;
 }
 
+/* "X.weight" of the first n bytes of a name, in scratch; NULL: recorded. */
+static char *weight_of(tt_weights *w, const char *x, size_t n)
+{
+    char *name = tt_alloc(w->ctx, &w->ctx->scratch, (int64_t)n + 8, 1,
+                          "a name");
+    if (name) memcpy(name, x, n);
+    if (name) strcpy(name + n, ".weight");
+    return name;
+}
+
 /* Apply one scale; *used tells whether its weight is there. */
 static tt_status apply(tt_weights *w, const weight *x, size_t n, bool *used)
 {
     const tt_arena_mark m = tt_arena_here(&w->ctx->scratch);
-    char *name = tt_alloc(w->ctx, &w->ctx->scratch, (int64_t)n + 8, 1,
-                          "a name");
-    if (!name) return w->ctx->status;
-    memcpy(name, x->name, n);
-    strcpy(name + n, ".weight");
-    weight *target = weights_item(w, name);
+    const char *name = weight_of(w, x->name, n);
+    weight *target = name ? weights_item(w, name) : NULL;
     *used = target != NULL;
     if (target) scale(w, x, target);
     tt_arena_reset(&w->ctx->scratch, m);
@@ -108,19 +115,34 @@ static tt_status apply(tt_weights *w, const weight *x, size_t n, bool *used)
 
 /* ---- ComfyUI's notes ----------------------------------------------------- */
 
-/* {"format": "float8_e4m3fn", ...}, said of `layer`. */
-static tt_status check_layer_format(tt_weights *w, const char *layer,
-                                    const tt_json *note)
+static tt_status refuse_type(tt_weights *w, const weight *x, const char *format,
+                             tt_dtype want)
 {
-    static const char *const read[] = {"float8_e4m3fn", "float8_e5m2",
-                                       "int8_tensorwise"};
+    char show[IO_SHOW];
+    return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s' is %s, expected %s, "
+                   "because the file says that it is quantised as %s; fetch "
+                   "the file again, or take another one", w->path,
+                   io_show(show, x->stored, strlen(x->stored)),
+                   tt_dtype_name(x->t.dtype), tt_dtype_name(want), format);
+}
+
+/* {"format": "float8_e4m3fn", ...}, said of `layer`, whose weight is x; NULL:
+ * not there. */
+static tt_status check_layer_format(tt_weights *w, const char *layer,
+                                    const weight *x, const tt_json *note)
+{
+    static const struct { const char *format; tt_dtype type; } read[] = {
+        {"float8_e4m3fn", TT_F8_E4M3}, {"float8_e5m2", TT_F8_E5M2},
+        {"int8_tensorwise", TT_I8}};
     const char *format = tt_json_str(note, "format", "a format without a name");
     const tt_json *convrot = tt_json_get(note, "convrot");
     const bool rotated = convrot && !(convrot->kind == TT_JSON_BOOL
                                       && !tt_json_bool(note, "convrot", true));
     char show[IO_SHOW], what[IO_SHOW];
     for (size_t i = 0; i < sizeof read / sizeof *read && !rotated; i++)
-        if (!strcmp(format, read[i])) return TT_OK;
+        if (!strcmp(format, read[i].format))
+            return !x || x->t.dtype == read[i].type ? TT_OK
+                 : refuse_type(w, x, format, read[i].type);
     return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s is quantised as %s%s, "
                    "which is not read; take the model's file in bf16, in fp8 "
                    "with scales or in GGUF", w->path,
@@ -129,8 +151,9 @@ static tt_status check_layer_format(tt_weights *w, const char *layer,
                    rotated ? " with rotated weights (convrot)" : "");
 }
 
-/* The text of a tensor "X.comfy_quant". */
-static tt_status check_note(tt_weights *w, const weight *x)
+/* The text of a tensor "X.comfy_quant"; *used: the weight X is there. */
+static tt_status check_note(tt_weights *w, const weight *x, size_t prefix,
+                            bool *used)
 {
     tt_ctx *ctx = w->ctx;
     const tt_json *note;
@@ -139,10 +162,26 @@ static tt_status check_note(tt_weights *w, const weight *x)
     if (t->dtype != TT_U8 || n < 1 || n > 4096 || !tt_tensor_packed(t))
         return refuse(w, x, "expected a JSON text in a U8 tensor");
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *name = weight_of(w, x->name, prefix);
+    const weight *target = name ? weights_item(w, name) : NULL;
+    *used = target != NULL;
     if (!tt_json_parse(ctx, &ctx->scratch, &note, t->data, (size_t)n, w->path))
-        check_layer_format(w, x->stored, note);
+        check_layer_format(w, x->stored, target, note);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
+}
+
+/* The notes of `layers`, an object of them by name. */
+static tt_status check_layers(tt_weights *w, const tt_json *layers)
+{
+    weight **by = weights_by_stored(w);
+    for (const tt_json *v = tt_json_first(layers); by && v;
+         v = tt_json_next(v)) {
+        const char *name = weight_of(w, v->key, strlen(v->key));
+        if (!name) break;
+        TT_TRY(check_layer_format(w, v->key, weights_stored(w, by, name), v));
+    }
+    return w->ctx->status;
 }
 
 /* {"layers": {"X": {"format": ...}}} in the metadata of a safetensors file. */
@@ -158,13 +197,11 @@ static tt_status check_notes(tt_weights *w, const tt_file *f, bool *scaled)
     if (!tt_json_parse(ctx, &ctx->scratch, &root, text, strlen(text),
                        f->path)) {
         const tt_json *layers = tt_json_get(root, "layers");
-        const tt_json *v = tt_json_first(layers);
-        *scaled |= v != NULL;
+        *scaled |= tt_json_first(layers) != NULL;
         if (layers && layers->kind != TT_JSON_OBJECT)
             tt_fail(ctx, TT_EFORMAT, "%s: _quantization_metadata: layers: "
                     "expected an object of layers by name", f->path);
-        for (; v && !ctx->status; v = tt_json_next(v))
-            check_layer_format(w, v->key, v);
+        else check_layers(w, layers);
     }
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
@@ -184,9 +221,10 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
     TT_TRY(check_notes(w, w->file, &scaled));
     for (int64_t i = 0; i < w->count; i++) {
         weight *x = &w->item[i];
-        x->used_up = length_before(x->name, ".comfy_quant") > 0;
-        scaled |= x->used_up;
-        if (x->used_up) TT_TRY(check_note(w, x));
+        const size_t n = length_before(x->name, ".comfy_quant");
+        scaled |= n > 0;
+        x->used_up = false;
+        if (n > 0) TT_TRY(check_note(w, x, n, &x->used_up));
     }
     for (int64_t i = 0; i < w->count; i++) {
         weight *x = &w->item[i];

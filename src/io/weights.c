@@ -225,13 +225,23 @@ static int stored_order(const void *a, const void *b)
     return strcmp(x->stored, y->stored);
 }
 
-static weight *stored_as(weight **by_stored, int64_t n, const char *name)
+weight **weights_by_stored(const tt_weights *w)
 {
-    int64_t lo = 0, hi = n;
+    weight **s = tt_alloc(w->ctx, &w->ctx->scratch, w->count, sizeof *s,
+                          "weights");
+    for (int64_t i = 0; s && i < w->count; i++) s[i] = &w->item[i];
+    if (s && w->count > 1)
+        qsort(s, (size_t)w->count, sizeof *s, stored_order);
+    return s;
+}
+
+weight *weights_stored(const tt_weights *w, weight **by, const char *name)
+{
+    int64_t lo = 0, hi = w->count;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        int c = strcmp(by_stored[mid]->stored, name);
-        if (c == 0) return by_stored[mid];
+        int c = strcmp(by[mid]->stored, name);
+        if (c == 0) return by[mid];
         if (c < 0) lo = mid + 1;
         else hi = mid;
     }
@@ -242,13 +252,10 @@ static weight *stored_as(weight **by_stored, int64_t n, const char *name)
 static tt_status recorded_shapes(tt_weights *w)
 {
     int64_t count;
-    weight **s = tt_alloc(w->ctx, &w->ctx->scratch, w->count, sizeof *s,
-                          "weights");
+    weight **s = weights_by_stored(w);
     if (!s) return w->ctx->status;
-    for (int64_t i = 0; i < w->count; i++) s[i] = &w->item[i];
-    if (w->count > 1) qsort(s, (size_t)w->count, sizeof *s, stored_order);
     for (const gguf_shape *g = w->file->orig; g; g = g->next) {
-        weight *x = stored_as(s, w->count, g->name);
+        weight *x = weights_stored(w, s, g->name);
         if (!x) continue;
         char show[IO_SHOW];
         if (!tt_checked_size(&count, g->dim, g->rank, 1)

@@ -40,6 +40,11 @@ struct tt_weights {
 /* The weight of this name with its stored strides; NULL when absent. */
 weight *weights_item(const tt_weights *w, const char *name);
 
+/* All items by their names in the file, in scratch, and one of them; NULL:
+ * recorded, or there is none. */
+weight **weights_by_stored(const tt_weights *w);
+weight *weights_stored(const tt_weights *w, weight **by, const char *name);
+
 /* Fold "X.scale_weight" and "X.weight_scale" into "X.weight" and take them and
  * "*.scale_input" off the list; then *changed. `marker`: the file says that
  * its 8-bit weights are scaled. */

@@ -28,7 +28,7 @@ typedef struct scaled {
     const char *word;        /* of the refusal; NULL: accepted               */
 } scaled;
 
-static const unsigned char codes[6] = {0x38, 0xb8, 0x40, 0x01, 0x7e, 0x3c};
+static const unsigned char codes[24] = {0x38, 0xb8, 0x40, 0x01, 0x7e, 0x3c};
 static const float f8[6] = {1, -1, 2, 0x1p-9f, 448, 1.5f};
 
 static float stored(const scaled *c, int i)
@@ -95,6 +95,9 @@ static void all(void)
 #define E4 TT_F8_E4M3
 #define META(format) "{\"format_version\": \"1.0\", \"layers\": {\"a\": "      \
                      "{\"format\": \"" format "\"}}}"
+#define META_Q(format) "{\"layers\": {\"encoder.block.0.layer.0.SelfAttention." \
+                       "q\": {\"format\": \"" format "\"}}}"
+#define IS_F8 "q.weight' is F8_E4M3, expected "
     static const scaled list[] = {
         {"one", E4, Q "scale_weight", 0, {0}, {0.125f}, 0, 0, 0},
         {"[1]", E4, Q "weight_scale", 1, {1}, {3}, 0, 0, 0},
@@ -106,6 +109,18 @@ static void all(void)
         {"note", E4, Q "weight_scale", 0, {0}, {0.5f}, FP8, 0, 0},
         {"metadata", E4, Q "weight_scale", 0, {0}, {0.5f}, 0,
          META("float8_e4m3fn"), 0},
+        {"metadata of it", E4, Q "weight_scale", 0, {0}, {0.5f}, 0,
+         META_Q("float8_e4m3fn"), 0},
+        {"note of e5m2", TT_F8_E5M2, Q "weight_scale", 0, {0}, {0.5f},
+         FP8, 0, "q.weight' is F8_E5M2, expected F8_E4M3"},
+        {"note of int8", E4, Q "weight_scale", 0, {0}, {0.5f},
+         "{\"format\": \"int8_tensorwise\"}", 0, IS_F8 "I8"},
+        {"metadata of e5m2", E4, Q "weight_scale", 0, {0}, {0.5f}, 0,
+         META_Q("float8_e5m2"), IS_F8 "F8_E5M2"},
+        {"metadata of int8", E4, Q "weight_scale", 0, {0}, {0.5f}, 0,
+         META_Q("int8_tensorwise"), IS_F8 "I8"},
+        {"float32", TT_F32, Q "weight_scale", 0, {0}, {0.5f}, FP8, 0,
+         "q.weight' is F32, expected F8_E4M3"},
         {"plain", E4, NULL, 0, {0}, {0}, 0, 0, 0},
         {"note alone", E4, NULL, 0, {0}, {0}, FP8, 0, "without its scale"},
         {"metadata alone", E4, NULL, 0, {0}, {0}, 0, META("float8_e5m2"),

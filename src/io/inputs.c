@@ -67,6 +67,11 @@ static tt_status from_comfy(tt_ctx *ctx, tt_file *f, tt_tensor *t,
         return tt_fail(ctx, TT_ESHAPE, "%s: tensor `%s` is not [1, %d, frames, "
                        "height, width], as ComfyUI has latents of Wan's VAE",
                        path, e->name, WAN_Z);
+    if (!tt_file_find(f, "latent_format_version_0"))
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: no tensor `latent_format_"
+                       "version_0`: ComfyUI takes such latents as Stable "
+                       "Diffusion's (times 1 / 0.18215), which those of Wan's "
+                       "VAE are not; save them with its SaveLatent", path);
     const int64_t frames = d[2];
     float *v = tt_alloc(ctx, &f->arena, tt_tensor_count(x), sizeof *v,
                         "latents");
@@ -108,8 +113,11 @@ tt_status input_open(tt_ctx *ctx, tt_file **file, tt_tensor *t,
     *file = NULL;
     TT_TRY(tt_file_open(ctx, file, path));
     const tt_entry *e = tt_file_find(*file, name);
-    const tt_entry *theirs = e ? NULL : foreign(*file, name);
-    if (e || theirs) {
+    const tt_entry *theirs = foreign(*file, name);
+    if (e && theirs) {
+        tt_fail(ctx, TT_EFORMAT, "%s holds both `%s` and `%s`, which mean the "
+                "same; leave one of them out", path, name, theirs->name);
+    } else if (e || theirs) {
         if (e) *t = e->t;
         if (!theirs || !translated(ctx, *file, t, theirs, path))
             check_shape(ctx, t, path, e ? name : theirs->name, rank, dim);

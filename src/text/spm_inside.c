@@ -6,6 +6,7 @@
  *
  * Model   Both become the bytes of a SentencePiece model, which spm_model.c
  *         reads and checks as if they came from spiece.model itself. */
+#include <stdio.h>
 #include <string.h>
 
 #include "io/bytes.h"
@@ -81,10 +82,13 @@ static size_t varint_size(uint64_t v)
     return n;
 }
 
+/* Where umT5 has them, which is also what llama.cpp takes of a T5 whose file
+ * does not say it. */
+enum { PAD = 0, EOS = 1 };
+
 /* What the metadata says; NULL: not there. */
 typedef struct told {
-    const gguf_value *tokens, *scores, *types, *map, *prefix, *spaces, *eos,
-        *pad;
+    const gguf_value *tokens, *scores, *types, *map, *prefix, *spaces;
 } told;
 
 static void put_pieces(writer *w, const told *t)
@@ -107,8 +111,8 @@ static void put_pieces(writer *w, const told *t)
     }
     writer trainer = {(uint8_t[40]){0}, 0};
     put_number(&trainer, 35, bytes);
-    if (t->eos) put_number(&trainer, 42, le32(t->eos->p));
-    if (t->pad) put_number(&trainer, 43, le32(t->pad->p));
+    put_number(&trainer, 42, EOS);
+    put_number(&trainer, 43, PAD);
     put_bytes(w, 2, trainer.p, trainer.n);
 }
 
@@ -135,6 +139,21 @@ static const gguf_value *typed(const tt_file *f, const char *key, gguf_type t,
     return v && v->type == t && v->array == array ? v : NULL;
 }
 
+/* The token `key` is number `want`, where the file says which it is. */
+static tt_status check_id(tt_ctx *ctx, const tt_file *f, const char *key,
+                          uint32_t want, const char *what)
+{
+    char why[120], has[32] = "no number of 32 bits";
+    const gguf_value *v = gguf_value_of(f, key);
+    const bool whole = v && !v->array
+                    && (v->type == GGUF_U32 || v->type == GGUF_I32);
+    if (!v || (whole && le32(v->p) == want)) return TT_OK;
+    if (whole) snprintf(has, sizeof has, "%lld", (long long)le32(v->p));
+    snprintf(why, sizeof why, "tokenizer.ggml.%s is %s, expected %lld as in "
+             "umT5", key, has, (long long)want);
+    return refuse(ctx, what, why);
+}
+
 static tt_status take_gguf(tt_ctx *ctx, writer *w, const tt_file *f,
                            const char *what)
 {
@@ -145,9 +164,7 @@ static tt_status take_gguf(tt_ctx *ctx, writer *w, const tt_file *f,
         .types = typed(f, "token_type", GGUF_I32, true),
         .map = typed(f, "precompiled_charsmap", GGUF_U8, true),
         .prefix = typed(f, "add_space_prefix", GGUF_BOOL, false),
-        .spaces = typed(f, "remove_extra_whitespaces", GGUF_BOOL, false),
-        .eos = typed(f, "eos_token_id", GGUF_U32, false),
-        .pad = typed(f, "padding_token_id", GGUF_U32, false)};
+        .spaces = typed(f, "remove_extra_whitespaces", GGUF_BOOL, false)};
     if (!gguf_value_of(f, "tokens"))
         return refuse(ctx, what, "it has no tokens");
     if (!model || le64(model->p) != 2 || memcmp(model->p + 8, "t5", 2))
@@ -159,6 +176,8 @@ static tt_status take_gguf(tt_ctx *ctx, writer *w, const tt_file *f,
         || (!t.map && gguf_value_of(f, "precompiled_charsmap")))
         return refuse(ctx, what, "tokens, scores, token_type and "
                       "precompiled_charsmap do not belong together");
+    TT_TRY(check_id(ctx, f, "eos_token_id", EOS, what));
+    TT_TRY(check_id(ctx, f, "padding_token_id", PAD, what));
     const uint64_t size = t.tokens->bytes + 40 * t.tokens->n + 128
                         + (t.map ? t.map->n : 0);
     if (t.tokens->n > SPM_PIECE_LIMIT || size > SPM_FILE_LIMIT)

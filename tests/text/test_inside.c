@@ -36,7 +36,7 @@ static void put_key(const char *key, unsigned type)
 
 /* What is wrong with the file. */
 enum { RIGHT, NO_TYPES, FEW_SCORES, LLAMA, NO_TOKENS, FLOAT_TYPES, BAD_TYPE,
-       NAN_SCORE, WRONGS };
+       NAN_SCORE, BAD_EOS, FLOAT_EOS, BAD_PAD, WRONGS };
 
 static void put_tokens(int wrong)
 {
@@ -76,14 +76,16 @@ static void make_gguf(int wrong)
     put(0x46554747, 4);
     put(3, 4);
     put(0, 8);
-    put(wrong == NO_TYPES ? 6 : 7, 8);
+    put(wrong == NO_TYPES ? 7 : 8, 8);
     put_key("model", 8);
     put_text(wrong == LLAMA ? "llama" : "t5", wrong == LLAMA ? 5 : 2);
     put_tokens(wrong);
     put_scores(wrong);
     if (wrong != NO_TYPES) put_types(wrong);
-    put_key("eos_token_id", 4);
-    put((uint32_t)want->eos, 4);
+    put_key("eos_token_id", wrong == FLOAT_EOS ? 6 : 4);
+    put(wrong == BAD_EOS ? 2 : (uint32_t)want->eos, 4);
+    put_key("padding_token_id", 4);
+    put(wrong == BAD_PAD ? 3 : (uint32_t)want->pad, 4);
     put_key("add_space_prefix", 7);
     put(want->add_dummy_prefix, 1);
     put_key("remove_extra_whitespaces", 7);
@@ -106,7 +108,8 @@ static void same_ids(const char *what, const tt_tokenizer *got)
                what, i);
         tt_arena_reset(&ctx->scratch, mark);
     }
-    expect(tt_tokenizer_eos(got) == tt_tokenizer_eos(want), "%s: </s>", what);
+    expect(got->eos == want->eos && got->pad == want->pad, "%s: </s>, <pad>",
+           what);
 }
 
 static void gguf(void)
@@ -115,7 +118,10 @@ static void gguf(void)
         [NO_TYPES] = "unknown piece", [FEW_SCORES] = "belong together",
         [LLAMA] = "not t5", [NO_TOKENS] = "no tokens",
         [FLOAT_TYPES] = "belong together", [BAD_TYPE] = "unknown type",
-        [NAN_SCORE] = "not finite"};
+        [NAN_SCORE] = "not finite",
+        [BAD_EOS] = "eos_token_id is 2, expected 1",
+        [FLOAT_EOS] = "eos_token_id is no number",
+        [BAD_PAD] = "padding_token_id is 3, expected 0"};
     for (int wrong = 0; wrong < WRONGS; wrong++) {
         tt_tokenizer *got;
         make_gguf(wrong);

@@ -43,17 +43,6 @@ static void note(tt_bind *b, const char *fmt, ...)
     va_end(va);
 }
 
-/* Writers of GGUF, and others, may drop leading extents of one: give them back.
- */
-static void restore_ones(tt_tensor *t, int rank, const int64_t *dim)
-{
-    int lost = rank - t->rank;
-    if (lost <= 0 || !tt_tensor_packed(t)) return;
-    for (int i = 0; i < rank; i++)
-        if (dim[i] != (i < lost ? 1 : t->dim[i - lost])) return;
-    *t = tt_tensor_reshape(t, rank, dim);
-}
-
 static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim)
 {
     if (t->rank != rank) return false;
@@ -75,7 +64,6 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
         return NULL;
     }
     b->taken[x - b->w->item] = 1;
-    restore_ones(&x->t, rank, dim);
     if (!same_shape(&x->t, rank, dim)) {
         b->misshapen++;
         note(b, "%s is %s, expected %s", name,

@@ -281,8 +281,23 @@ static void unflatten_patch(tt_weights *w)
                              (int64_t[]){dim, n / 4 / dim, 1, 2, 2});
 }
 
+/* A modulation, [1, 6, dim], that was written without its first extent. */
+static void lead_with_one(weight *x)
+{
+    static const char tail[] = "modulation";
+    const size_t n = strlen(x->name), m = sizeof tail - 1;
+    tt_tensor *t = &x->t;
+    if (t->rank != 2 || n < m || strcmp(x->name + n - m, tail)) return;
+    memmove(t->dim + 1, t->dim, 2 * sizeof *t->dim);
+    memmove(t->stride + 1, t->stride, 2 * sizeof *t->stride);
+    t->dim[0] = 1;
+    t->rank = 3;
+}
+
 static tt_status restore_shapes(tt_weights *w)
 {
+    for (int64_t i = 0; w->kind == TT_MODEL_DIT && i < w->count; i++)
+        lead_with_one(&w->item[i]);
     if (strcmp(w->file->format, "GGUF")) return TT_OK;
     TT_TRY(recorded_shapes(w));
     unflatten_patch(w);

@@ -433,14 +433,15 @@ static void binding(void)
     static const char *const all[] = {"", NULL};
     static const char *const some[] = {"extra.", NULL};
     const char *path = make("bind.safetensors",
-                            "head.modulation:2x3 head.head.bias extra.y");
+                            "time_projection.1.weight:2x3 head.head.bias "
+                            "extra.y");
     tt_weights *w;
     tt_bind b;
     if (!expect_ok(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, NULL), path))
         return;
     for (int round = 0; round < 3; round++) {
         tt_bind_begin(&b, ctx, w, &arena, "transformer");
-        tt_tensor t = tt_bind_tensor(&b, "head.modulation", 2, d23);
+        tt_tensor t = tt_bind_tensor(&b, "time_projection.1.weight", 2, d23);
         tt_real *x = tt_bind_real(&b, "head.head.bias", 1, d1);
         const tt_host *y = x ? tt_get(ctx, x, 1) : NULL;
         expect(t.data && y && y[0] == 1 && b.bound == 2, "bound");
@@ -458,7 +459,7 @@ static void binding(void)
         }
     }
     tt_bind_begin(&b, ctx, w, &arena, "transformer");
-    tt_tensor t = tt_bind_tensor(&b, "head.modulation", 2, d32);
+    tt_tensor t = tt_bind_tensor(&b, "time_projection.1.weight", 2, d32);
     expect(!t.data && !t.rank, "misshapen is empty");
     expect(!tt_bind_real(&b, "head.head.weight", 1, d1), "missing is NULL");
     tt_bind_real(&b, "head.head.bias", 1, d1);

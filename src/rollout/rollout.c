@@ -185,12 +185,11 @@ static bool recaches(const tt_rollout_options *o)
     return o->nscenes > 1 && cls && cls->flags & TT_RECACHES;
 }
 
-/* Frames of the longest pass. */
-static int64_t widest_pass(const tt_rollout_options *o,
-                           const tt_policy_options *p, const tt_geometry *geo)
+int64_t rollout_recached(const tt_rollout_options *o, int64_t done)
 {
-    if (!recaches(o)) return geo->chunk;
-    return p->K < 0 || p->K > geo->frames ? geo->frames : p->K;
+    const int64_t K = o->policy.K;
+    if (!recaches(o)) return 0;
+    return K < 0 || K > done ? done : K;
 }
 
 int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
@@ -213,8 +212,9 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
      * and what is laid out of all. A team cuts all of it, but for the chunk's
      * tokens, and has q, k and v of heads besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
-    const tt_range own = tt_team_rows(ctx, widest_pass(opt, &policy, &geo)
-                                           * geo.L);
+    const int64_t again = rollout_recached(opt, geo.frames);
+    const tt_range own = tt_team_rows(ctx, (again > geo.chunk ? again
+                                            : geo.chunk) * geo.L);
     const int64_t width = geo.H * geo.D;
     const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
     const int64_t read = opt->keep_keys && cls->reads
@@ -398,9 +398,8 @@ static void advance(tt_rollout *r, int64_t f)
 static tt_status follow_prompt(tt_ctx *ctx, tt_rollout *r)
 {
     const bool begins = rollout_pass(r, 1).prompt_changed;
-    if (!begins || !recaches(&r->opt)) return ctx->status;
-    const int64_t K = r->opt.policy.K;
-    return sampler_recache(ctx, r, K < 0 || K > r->done ? r->done : K);
+    const int64_t n = begins ? rollout_recached(&r->opt, r->done) : 0;
+    return n ? sampler_recache(ctx, r, n) : ctx->status;
 }
 
 tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_host **out,

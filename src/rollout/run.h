@@ -42,6 +42,10 @@ const tt_prompt *rollout_prompt(const tt_rollout *r);
 tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
                              const tt_rollout_options *o);
 
+/* Frames that run again for their keys and values before a chunk with a new
+ * prompt, `done` frames in (TT_RECACHES). */
+int64_t rollout_recached(const tt_rollout_options *o, int64_t done);
+
 /* ---- scenes.c ------------------------------------------------------------ */
 
 tt_status scenes_check(tt_ctx *ctx, const tt_rollout_options *o);

@@ -179,6 +179,21 @@ static int64_t window(const tt_rollout_options *o, const tt_geometry *g,
     return frames < most ? frames : most;
 }
 
+/* Queries, and pairs of them and keys, of the passes at new prompts. */
+static void count_recached(const tt_rollout_options *o, const tt_geometry *g,
+                           double *tokens, double *pairs)
+{
+    for (int i = 1; i < o->nscenes; i++) {
+        const int64_t at = g->first_chunk
+                         + (o->scenes[i].chunk - 1) * g->chunk;
+        if (at >= g->frames) break;
+        const double q = (double)(rollout_recached(o, at) * g->L)
+                       * (double)(g->layers - 1);
+        *tokens += q;
+        *pairs += q * (double)(window(o, g, at) * g->L);
+    }
+}
+
 /* One video. A chunk has a pass for each step and the clean one, of whose last
  * layer keys and values are wanted alone. */
 static void time_latents(tt_ctx *ctx, const tt_run *run, tt_needs *n)
@@ -199,6 +214,7 @@ static void time_latents(tt_ctx *ctx, const tt_run *run, tt_needs *n)
         tokens += q;
         pairs += q * (double)(read * g.L);
     }
+    count_recached(o, &g, &tokens, &pairs);
     const int64_t N = window(o, &g, o->initial_frames + o->latents) * g.L;
     const trial square = {.type = type, .a = c->dim, .b = c->dim};
     const trial wide = {.type = type, .a = c->ffn_dim, .b = c->dim};

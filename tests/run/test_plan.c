@@ -222,7 +222,10 @@ static double operations(const tt_ctx *c)
     return all;
 }
 
-static void operations_of(const char *policy)
+#define SWITCHES "a red[1.5s]|a blue[1.5s]|a green[1.5s]|red[3s]|green"
+
+/* `switched`: every second chunk has a new prompt. */
+static void operations_of(const char *policy, bool switched)
 {
     tt_ctx c;
     tt_run *run;
@@ -230,6 +233,8 @@ static void operations_of(const char *policy)
     tt_settings s = settings_of(policy, "32x32",
                                 length_of(policy, "54"));
     tt_settings_set(ctx, &s, "no-decode", NULL);
+    if (switched) s.prompt = NULL;
+    if (switched) tt_settings_set(ctx, &s, "scene", SWITCHES);
     tt_ctx_init(&c);
     if (!expect(!tt_run_open(&c, &run, &s, NULL), "%s: %s", policy,
                 tt_message(&c))) return;
@@ -298,8 +303,10 @@ static void every_policy(void)
             bytes_of(cls->name, TT_CLASS_F32, "64x64",
                      length_of(cls->name, "24"), false, k ? "yes" : "no",
                      NULL);
-        operations_of(cls->name);
+        operations_of(cls->name, false);
     }
+    operations_of("longlive", true);
+    operations_of("longlive:budget=-1", true);
     if (!SANITIZED && plan_anonymous()) {
         bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "yes", NULL);
         bytes_of("tether", TT_CLASS_F32, "128x128", "24", false, "yes", NULL);

@@ -144,7 +144,8 @@ static bool is_umt5(const char *m)
 static tt_model_kind bare(char *m)
 {
     static const char *const any[] = {"base_model.", "state_dict.",
-                                      "lora_unet_", "lora_transformer_",
+                                      "lora_unet__", "lora_unet_",
+                                      "lora_transformer_",
                                       "lora_dit_", "lycoris_", NULL};
     static const char *const umt5[] = {"lora_te_", "lora_te1_", "lora_te2_",
                                        "lora_te3_", "lora_text_encoder_",

@@ -161,6 +161,7 @@ static const struct spelling {
     {"transformer.", ".lora.down.weight", ".lora.up.weight", false, true, 0, 3},
     {"lora_transformer_", ".lora_down.weight", ".lora_up.weight", true, true,
      1, 257},
+    {"lora_unet__", ".lora_down.weight", ".lora_up.weight", true, false, 2, 4},
 };
 
 static void write_spelling(const char *path, const struct spelling *s)

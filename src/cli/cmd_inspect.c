@@ -70,7 +70,9 @@ static bool origin_of_model(tt_ctx *ctx, inspect_part *p)
     ctx->warn = ignore_warning;
     for (int i = 0; i < TT_MODEL_KINDS; i++) {
         tt_weights *w;
-        tt_status s = tt_weights_open(ctx, &w, p->path, kinds[i].kind, NULL);
+        bool known = false;
+        const tt_weights_options o = {.ema = -1, .known = &known};
+        tt_status s = tt_weights_open(ctx, &w, p->path, kinds[i].kind, &o);
         if (s == TT_OK) {
             there = true;
             snprintf(p->origin, sizeof p->origin, "%s: %s", kinds[i].name,
@@ -83,7 +85,7 @@ static bool origin_of_model(tt_ctx *ctx, inspect_part *p)
             tt_clear(ctx);
             break;
         }
-        if (s == TT_EUNSUPPORTED)
+        if (s == TT_EUNSUPPORTED || s == TT_EIO || known)
             snprintf(p->origin, sizeof p->origin, "%s", tt_message(ctx));
         tt_clear(ctx);
     }

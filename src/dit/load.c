@@ -260,8 +260,8 @@ static tt_status make_config(tt_ctx *ctx, tt_dit_config *c, tt_weights *w,
                              const char *config_path, int64_t heads)
 {
     *c = (tt_dit_config){.eps = 1e-6, .text_len = -1};
-    TT_TRY(refuse_foreign(ctx, w));
     TT_TRY(tt_weights_check(ctx, w));
+    TT_TRY(refuse_foreign(ctx, w));
     TT_TRY(sizes_from_shapes(ctx, c, w));
 
     char path[1024];

@@ -242,7 +242,8 @@ static tt_status find_kind(job *j)
         j->ctx->warn = no_warning;
         tt_status s = tt_weights_open(j->ctx, &j->w, j->in, j->kind, &o);
         j->ctx->warn = warn;
-        if (s == TT_ENOMEM || (s && known)) return s;
+        const bool lost = s == TT_EIO && file_is_part(j->in);
+        if (s == TT_ENOMEM || lost || (s && known)) return s;
         tt_clear(j->ctx);
     }
     return TT_OK;

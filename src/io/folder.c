@@ -62,13 +62,12 @@ static bool ends(const char *s, const char *tail)
     return n >= m && !strcmp(s + n - m, tail);
 }
 
-/* A name that may be a whole checkpoint, or the first of several shards. */
+/* A name that may be a whole checkpoint, or a shard. */
 static bool may_hold_weights(const char *name)
 {
     if (name[0] == '.') return false;
     if (ends(name, ".safetensors.index.json") || ends(name, ".bin.index.json"))
         return true;
-    if (strstr(name, "-of-0") && !strstr(name, "-00001-of-0")) return false;
     return ends(name, ".safetensors") || ends(name, ".pt")
            || ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
 }
@@ -76,6 +75,15 @@ static bool may_hold_weights(const char *name)
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Two shards of one set, whose names are neighbours in the order of text. */
+static bool same_set(const char *a, const char *b)
+{
+    const char *of = strstr(b, "-of-0");
+    const size_t n = of ? (size_t)(of - b) : 0;
+    return n > 5 && strlen(a) == strlen(b) && !strncmp(a, b, n - 5)
+        && !strcmp(a + n, of);
 }
 
 tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
@@ -96,14 +104,16 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
         if (p && is_file(p)) list[(*n)++] = p;
         index |= ends(e->d_name, ".index.json");
     }
-    int64_t kept = 0; /* shards are found through their index */
-    for (int64_t i = 0; i < *n; i++)
-        if (!index || !strstr(list[i], "-00001-of-0")) list[kept++] = list[i];
-    *n = kept;
     closedir(d);
+    if (*n > 1) qsort(list, (size_t)*n, sizeof *list, by_text);
+    int64_t kept = 0; /* shards are found through their index, or the first */
+    for (int64_t i = 0; i < *n; i++)
+        if (!(index ? strstr(list[i], "-of-0") != NULL
+                    : kept && same_set(list[kept - 1], list[i])))
+            list[kept++] = list[i];
+    *n = kept;
     *path = tt_alloc(ctx, a, *n, sizeof **path, "a folder's files");
     if (!*path) return ctx->status;
-    if (*n > 1) qsort(list, (size_t)*n, sizeof *list, by_text);
     if (*n > 0) memcpy(*path, list, (size_t)*n * sizeof *list);
     return TT_OK;
 }

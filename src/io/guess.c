@@ -21,6 +21,8 @@
 /* First match wins: additions to a model stand in front of the model. */
 static const struct { const char *part, *guess, *why; } signs[] = {
     {".weight_scale_2", "a file quantised as NVFP4", QUANTISED},
+    {".weight_scale_inv", "a file quantised in blocks (weight_scale_inv)",
+     QUANTISED},
     {".quant_state.bitsandbytes", "a file quantised by bitsandbytes",
      QUANTISED},
     {".SCB", "a file quantised by bitsandbytes", QUANTISED},

@@ -311,6 +311,20 @@ static tt_status refuse_shape(const adding *a, const key *k, const weight *x)
                    tt_shape_string(want, sizeof want, x->t.rank, x->t.dim));
 }
 
+static tt_status refuse_ranks(const adding *a, const key *up, const key *down)
+{
+    char show[IO_SHOW], has[100], other[100], why[280];
+    const tt_tensor *u = &up->e->t, *d = &down->e->t;
+    snprintf(why, sizeof why, "it is %s, of rank %lld, and %.60s is %s, of rank "
+             "%lld: the two do not belong together",
+             tt_shape_string(has, sizeof has, u->rank, u->dim),
+             (long long)u->dim[1],
+             io_show(show, down->e->name, strlen(down->e->name)),
+             tt_shape_string(other, sizeof other, d->rank, d->dim),
+             (long long)d->dim[0]);
+    return refuse(a, up, why);
+}
+
 static tt_status check_type(const adding *a, const key *k)
 {
     const tt_tensor *t = &k->e->t;
@@ -392,8 +406,9 @@ static tt_status add_product(adding *a, const key *up, const key *down,
     const int64_t r = d->rank > 1 ? d->dim[0] : 0;
     const int64_t rows = t->rank > 1 ? t->dim[0] : 0;
     const bool fits = r && rows && u->rank > 1 && u->dim[0] == rows
-                   && u->dim[1] == r && tt_tensor_count(u) == rows * r;
+                   && tt_tensor_count(u) == rows * u->dim[1];
     if (!fits) return refuse_shape(a, up, x);
+    if (u->dim[1] != r) return refuse_ranks(a, up, down);
     if (tt_tensor_count(t) % rows
         || tt_tensor_count(d) / r != tt_tensor_count(t) / rows
         || tt_tensor_count(d) % r || (d->rank > 2 && !same_columns(d, t)))

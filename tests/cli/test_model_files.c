@@ -142,6 +142,18 @@ static void test_inspect(void)
     expect(run("inspect half/diffusion_pytorch_model.safetensors --json > out")
            == 0 && strstr(text_of(at("out")), "\"problem\""), "JSON: %.300s",
            text_of(at("out")));
+    unlink(at("half/diffusion_pytorch_model.safetensors.aria2"));
+    rename(at("half/diffusion_pytorch_model.safetensors"),
+           at("half/m-00002-of-00002.safetensors"));
+    refuses(1, "m-00001-of-00002.safetensors is not there", "generate -m half "
+            RUN);
+    refuses(1, "m-00001-of-00002.safetensors is not there", "convert half/m-"
+            "00002-of-00002.safetensors -o c.st");
+    expect(run("inspect half > out") == 0
+           && strstr(text_of(at("out")), "00001-of-00002.safetensors is not"),
+           "inspect: %.900s", text_of(at("out")));
+    rename(at("half/m-00002-of-00002.safetensors"),
+           at("half/diffusion_pytorch_model.safetensors"));
     mkdir(at("two"), 0777);
     rename(at("half"), at("two/high_noise_model"));
     refuses(1, "two experts", "generate -m two " RUN);
@@ -150,10 +162,27 @@ static void test_inspect(void)
            text_of(at("out")));
 }
 
+/* A model whose names are known, and whose scales are not. */
+static void test_scales(void)
+{
+    const float v[4] = {1, 1, 1, 1};
+    tt_st_writer *w;
+    expect_ok(tt_st_create(ctx, &w, at("blocks.st")), "blocks.st");
+    tt_st_add(w, "blocks.0.self_attn.q.weight", TT_F8_E4M3, 2,
+              (int64_t[]){4, 4}, v);
+    tt_st_add(w, "blocks.0.self_attn.q.weight_scale", TT_F32, 2,
+              (int64_t[]){2, 2}, v);
+    expect_ok(tt_st_finish(w), "blocks.st");
+    expect(run("inspect blocks.st > out") == 0
+           && strstr(text_of(at("out")), "scales per block"), "inspect: %.600s",
+           text_of(at("out")));
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     if (!program_begin("cli/model_files", argv)) return test_end();
+    test_scales();
     reference(demo, "demo");
     test_config();
     test_tokenizer();

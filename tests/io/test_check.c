@@ -325,6 +325,7 @@ static void relatives(void)
         {"blocks.0.self_attn.attn_op.local_attn.proj_l.weight", "TurboDiff"},
         {"condition_embedder.delta_embedder.linear_1.weight", "AnyFlow"},
         {"ref_conv.weight", "Phantom"},
+        {"blocks.0.self_attn.q.weight_scale_inv", "quantised in blocks"},
         {"blocks.0.self_attn.q.lora_A.weight", "LoRA"}};
     relative("", NULL, TT_OK, NULL); /* modulations as [6, dim] */
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)

@@ -598,9 +598,9 @@ static void refused(const char *more, int64_t a, int64_t b, float x,
     tt_weights_close(w);
 }
 
-/* A pair that fits no weight, by its second key. */
+/* A pair that fits no weight; the second is [80, r]. */
 static void refused_pair(const char *first, const char *second, int rank,
-                         const int64_t *dim, int64_t rows, const char *word)
+                         const int64_t *dim, int64_t r, const char *word)
 {
     const char *path = at("bad.safetensors");
     static const float v[80 * 64];
@@ -608,7 +608,7 @@ static void refused_pair(const char *first, const char *second, int rank,
     tt_weights *w = NULL;
     expect_ok(tt_st_create(ctx, &f, path), path);
     tt_st_add(f, first, TT_F32, rank, dim, v);
-    tt_st_add(f, second, TT_F32, 2, (int64_t[]){rows, dim[0]}, v);
+    tt_st_add(f, second, TT_F32, 2, (int64_t[]){80, r}, v);
     expect_ok(tt_st_finish(f), path);
     tt_weights_open(ctx, &w, tiny, TT_MODEL_DIT, &(tt_weights_options){
         .ema = -1, .lora = path});
@@ -622,10 +622,14 @@ static void check_refused(void)
 {
     refused_pair("blocks.0.self_attn.q.lora_A.default.weight",
                  "blocks.0.self_attn.q.lora_B.x.weight", 2,
-                 (int64_t[]){4, 80}, 80, "another adapter");
+                 (int64_t[]){4, 80}, 4, "another adapter");
+    refused_pair("blocks.0.self_attn.q.lora_A.weight",
+                 "blocks.0.self_attn.q.lora_B.weight", 2, (int64_t[]){4, 80},
+                 8, "lora_B.weight: it is [80, 8], of rank 8, and blocks.0."
+                 "self_attn.q.lora_A.weight is [4, 80], of rank 4");
     refused_pair("patch_embedding.lora_A.weight",
                  "patch_embedding.lora_B.weight", 5,
-                 (int64_t[]){4, 1, 2, 2, 16}, 80, "for another model");
+                 (int64_t[]){4, 1, 2, 2, 16}, 4, "for another model");
     refused("blocks.7.self_attn.q.diff", 80, 80, 0, TT_ESHAPE,
             "1 of its 3 keys fit no weight of the diffusion transformer");
     refused("blocks.7.self_attn.q.diff", 80, 80, 0, TT_ESHAPE,

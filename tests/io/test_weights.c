@@ -358,6 +358,18 @@ static void links(void)
                && strstr(tt_message(ctx), "m-00002-of-00002.safetensors"),
            "one of two shards: %s", tt_message(ctx));
     tt_clear(ctx);
+    rename(at("m-00001-of-00002.safetensors"),
+           at("m-00002-of-00002.safetensors"));
+    for (int i = 0; i < 2; i++) { /* the second alone, found by its folder */
+        if (i) tt_convert(ctx, at("c.safetensors"),
+                          at("m-00002-of-00002.safetensors"), NULL);
+        else tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL);
+        expect(ctx->status == TT_EIO && strstr(tt_message(ctx),
+               "m-00001-of-00002.safetensors is not there"), "part 2 of 2: %s",
+               tt_message(ctx));
+        tt_clear(ctx);
+    }
+    make("m-00001-of-00002.safetensors", "blocks.0.self_attn.q.weight:2x2");
     make("m-00002-of-00002.safetensors", "head.modulation:1x2x4");
     for (int i = 0; i < 2; i++)
         if (expect_ok(tt_weights_open(ctx, &w, i ? folder

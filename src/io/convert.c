@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "io/file.h"
+#include "io/folder.h"
 #include "io/lora.h"
 #include "io/names.h"
 #include "io/weights.h"
@@ -235,6 +236,7 @@ static tt_status find_kind(job *j)
     void (*warn)(void *, const char *) = j->ctx->warn;
     if (j->opt->kind >= 0) {
         j->kind = (tt_model_kind)j->opt->kind;
+        o.lora = j->opt->lora;
         return tt_weights_open(j->ctx, &j->w, j->in, j->kind, &o);
     }
     for (int k = 0; k < TT_MODEL_KINDS && !j->w; k++) {
@@ -246,7 +248,9 @@ static tt_status find_kind(job *j)
         if (s == TT_ENOMEM || lost || (s && known)) return s;
         tt_clear(j->ctx);
     }
-    return TT_OK;
+    if (j->w || !folder_is(j->in)) return TT_OK;
+    j->kind = TT_MODEL_DIT; /* whose sentence says what is wrong with it */
+    return tt_weights_open(j->ctx, &j->w, j->in, j->kind, &o);
 }
 
 /* A file whose keys are all for another part would change nothing. */
@@ -256,7 +260,7 @@ static tt_status merge(const job *j)
     if (!j->w)
         return tt_fail(j->ctx, TT_EUNSUPPORTED, "%s: not a model that a LoRA "
                        "can be merged into", j->in);
-    TT_TRY(lora_add(j->w, j->opt->lora));
+    if (j->opt->kind < 0) TT_TRY(lora_add(j->w, j->opt->lora));
     TT_TRY(tt_weights_lora_used(j->w));
     for (const lora_file *f = j->w->lora; f; f = f->next) {
         if (f->others)

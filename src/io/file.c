@@ -156,6 +156,14 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
     return safetensors_read(ctx, f);
 }
 
+tt_status file_refuse_dcp(tt_ctx *ctx, const char *path)
+{
+    return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a distributed checkpoint of "
+                   "PyTorch (DCP), which is not read; `python -m torch."
+                   "distributed.checkpoint.format_utils dcp_to_torch FOLDER "
+                   "FILE.pt` makes a file that is", path);
+}
+
 /* `given` is the content, or NULL: map the file. */
 static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
                            const io_map *given,
@@ -179,6 +187,10 @@ static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
 
 tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path)
 {
+    const char *dot = strrchr(path, '.');
+    *out = NULL;
+    if (!ctx->status && dot && !strcmp(dot, ".distcp"))
+        return file_refuse_dcp(ctx, path);
     const bool parts = !ctx->status && file_has_all_parts(ctx, path);
     return open_with(ctx, out, path, NULL, parts ? parts_read : read_any);
 }

@@ -61,6 +61,9 @@ bool file_has_all_parts(tt_ctx *ctx, const char *path);
 /* All of those, as if there were an index. */
 tt_status file_open_parts(tt_ctx *ctx, tt_file **out, const char *path);
 
+/* Refuse a folder of DCP, or a file of one. */
+tt_status file_refuse_dcp(tt_ctx *ctx, const char *path);
+
 /* Refuse a file that ends before the `whole` bytes its header speaks of. */
 tt_status io_cut_off(tt_ctx *ctx, const tt_file *f, int64_t whole);
 

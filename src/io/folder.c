@@ -56,6 +56,12 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool folder_is(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static bool ends(const char *s, const char *tail)
 {
     size_t n = strlen(s), m = strlen(tail);
@@ -112,6 +118,8 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
                     : kept && same_set(list[kept - 1], list[i])))
             list[kept++] = list[i];
     *n = kept;
+    char *dcp = *n ? NULL : io_join(ctx, a, dir, ".metadata");
+    if (dcp && is_file(dcp)) return file_refuse_dcp(ctx, dir);
     *path = tt_alloc(ctx, a, *n, sizeof **path, "a folder's files");
     if (!*path) return ctx->status;
     if (*n > 0) memcpy(*path, list, (size_t)*n * sizeof *list);
@@ -135,10 +143,17 @@ bool weights_fit(const tt_file *f, tt_model_kind kind)
     return fits;
 }
 
-/* Search one folder by content; *hits counts the files that fit. */
-static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
+/* What a search by content found. */
+typedef struct finding {
+    char **path;             /* the last file that fits                       */
+    int hits;                /* those that do                                 */
+    char why[400];           /* the first one that cannot be read             */
+} finding;
+
+static tt_status search(tt_ctx *ctx, tt_arena *a, finding *found,
                         const char *dir, tt_model_kind kind)
 {
+    char **path = found->path;
     char **file;
     int64_t n;
     TT_TRY(tt_folder_files(ctx, a, &file, &n, dir));
@@ -147,6 +162,8 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
         bool fits;
         if (tt_file_open(ctx, &f, file[i])) {
             if (ctx->status == TT_ENOMEM) return ctx->status;
+            if (!*found->why)
+                snprintf(found->why, sizeof found->why, "%s", tt_message(ctx));
             tt_clear(ctx); /* a foreign or damaged file beside the model */
             continue;
         }
@@ -154,10 +171,10 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
         tt_file_close(f);
         if (!fits) continue;
         if (kind == TT_MODEL_DIT && io_names_expert(file[i])) {
-            if (!*hits) *path = file[i]; /* to name it where that is all */
+            if (!found->hits) *path = file[i]; /* to name it if it is all */
             continue;
         }
-        if (++*hits > 1)
+        if (++found->hits > 1)
             return tt_fail(ctx, TT_EINVAL, "%s: both %s and %s hold a %s; "
                            "choose one with %s FILE", dir, *path, file[i],
                            names_kind_text(kind), option[kind]);
@@ -169,13 +186,12 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
 const char *tt_folder_snapshot(char buf[4096], const char *dir)
 {
     char name[65] = "";
-    struct stat st;
     snprintf(buf, 4096, "%.3900s/refs/main", dir);
     FILE *f = fopen(buf, "r");
     const bool read = f && fscanf(f, "%64[0-9A-Za-z_-]", name) == 1;
     if (f) fclose(f);
     snprintf(buf, 4096, "%.3900s/snapshots/%s", dir, name);
-    return read && !stat(buf, &st) && S_ISDIR(st.st_mode) ? buf : dir;
+    return read && folder_is(buf) ? buf : dir;
 }
 
 /* The hub's files are links into its `blobs`. */
@@ -189,7 +205,7 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
                       tt_model_kind kind)
 {
     char looked[512] = "", snapshot[4096];
-    int hits = 0;
+    finding found = {.path = path};
     *path = NULL;
     dir = tt_folder_snapshot(snapshot, dir);
     if (kind == TT_MODEL_DIT && io_has_experts(ctx, dir))
@@ -209,24 +225,17 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
         snprintf(looked + at, sizeof looked - at, "%s%s", at ? ", " : "",
                  published[kind][i]);
     }
-    TT_TRY(search(ctx, a, path, &hits, dir, kind));
-    for (int i = 0; hits == 0 && rooms[kind][i]; i++) {
-        struct stat st;
+    TT_TRY(search(ctx, a, &found, dir, kind));
+    for (int i = 0; found.hits == 0 && rooms[kind][i]; i++) {
         char *p = io_join(ctx, a, dir, rooms[kind][i]);
         if (!p) return ctx->status;
-        if (stat(p, &st) != 0 || !S_ISDIR(st.st_mode)) continue;
-        TT_TRY(search(ctx, a, path, &hits, p, kind));
+        if (!folder_is(p)) continue;
+        TT_TRY(search(ctx, a, &found, p, kind));
     }
-    if (hits == 1) return TT_OK;
+    if (found.hits == 1) return TT_OK;
     if (*path) return io_refuse_experts(ctx, *path);
-    char *dcp = io_join(ctx, a, dir, ".metadata");
-    if (dcp && is_file(dcp))
-        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a distributed checkpoint of "
-                       "PyTorch (DCP), which is not read; `python -m torch."
-                       "distributed.checkpoint.format_utils dcp_to_torch %s "
-                       "FILE.pt` makes a file that is", dir, dir);
     return tt_fail(ctx, TT_EIO, "%s: no %s in this folder; looked for %s, and "
                    "for a .safetensors, .pt or .pth file that holds one; give "
-                   "it with %s FILE", dir, names_kind_text(kind), looked,
-                   option[kind]);
+                   "it with %s FILE%s%s", dir, names_kind_text(kind), looked,
+                   option[kind], *found.why ? "; " : "", found.why);
 }

@@ -6,6 +6,8 @@
 
 #include "io/io.h"
 
+bool folder_is(const char *path);
+
 /* The weight file of `kind` in folder `dir`: first the names under which the
  * model is published, else the only file whose content fits. *path lives in
  * `a`. The failure lists what was looked for. */

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/parallel.h"
 #include "io/bytes.h"
@@ -344,8 +343,7 @@ static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema,
 static tt_status open_path(tt_weights *w, const char *path,
                            tt_model_kind kind)
 {
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (folder_is(path)) {
         TT_TRY(folder_find(w->ctx, &w->arena, &w->path, path, kind));
     } else {
         w->path = tt_strdup(w->ctx, &w->arena, path);

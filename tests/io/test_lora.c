@@ -550,6 +550,10 @@ static void check_convert(void)
     write_spelling(path, &spellings[2]);
     tt_convert_options o = {.kind = -1, .ema = -1, .lora = path};
     tt_weights *x = open_with(tiny, TT_MODEL_DIT, path), *y = NULL;
+    o.kind = TT_MODEL_DIT;
+    expect_ok(tt_convert(ctx, out, tiny, &o), out);
+    unlink(out);
+    o.kind = -1;
     if (expect_ok(tt_convert(ctx, out, tiny, &o), out))
         y = open_with(out, TT_MODEL_DIT, NULL);
     for (int64_t i = 0; x && y && i < tt_weights_count(x); i++) {

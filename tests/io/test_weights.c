@@ -410,7 +410,25 @@ static void links(void)
     expect(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL)
                && strstr(tt_message(ctx), "DCP"), "DCP: %s", tt_message(ctx));
     tt_clear(ctx);
+    write_file("a.distcp", "x");
+    tt_convert(ctx, at("c.safetensors"), at("a.distcp"), NULL);
+    expect(ctx->status && strstr(tt_message(ctx), "DCP"), "a file of it: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+    unlink(at("a.distcp"));
+    tt_convert(ctx, at("c.safetensors"), folder, NULL);
+    expect(ctx->status && strstr(tt_message(ctx), "DCP"), "convert: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
     unlink(at(".metadata"));
+    /* an index whose file is not there: named where nothing else is found */
+    write_file("m.safetensors.index.json", "{\"weight_map\": {\"head."
+               "modulation\": \"lost.safetensors\"}}");
+    expect(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL)
+               && strstr(tt_message(ctx), "lost.safetensors"), "an index: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+    unlink(at("m.safetensors.index.json"));
 }
 
 /* Beside the model, and not of it. */

@@ -9,7 +9,8 @@
 
 #include "tests/cli/program.h"
 
-#define RUN "-p red -W 64 -H 64 --latents 3 --no-decode --latents-out o.st "
+#define RUN_EMBEDS "-W 64 -H 64 --latents 3 --no-decode --latents-out o.st "
+#define RUN "-p red " RUN_EMBEDS
 
 static char demo[1100], other[2400];
 
@@ -178,6 +179,39 @@ static void test_scales(void)
            text_of(at("out")));
 }
 
+/* A difference of one bias or norm, [n] ones. */
+static void put_lora(const char *path, const char *key, int64_t n)
+{
+    float v[128];
+    tt_st_writer *w;
+    for (int i = 0; i < 128; i++) v[i] = 1;
+    expect_ok(tt_st_create(ctx, &w, path), path);
+    tt_st_add(w, key, TT_F32, 1, &n, v);
+    expect_ok(tt_st_finish(w), path);
+}
+
+/* A LoRA that would change nothing is refused; one of another part is left to
+ * the command that opens it. */
+static void test_lora(void)
+{
+    put_lora(at("dit.st"), "blocks.0.self_attn.q.diff_b", 128);
+    put_lora(at("t5.st"), "text_encoder.encoder.final_layer_norm.diff", 64);
+    refuses(1, "dit.st holds nothing for the umT5", "embed -m %s -p red -o "
+            "e.st --lora dit.st", demo);
+    expect(!exists(at("e.st")), "no embeddings");
+    expect(run("embed -m %s -p red -o e.st", demo) == 0
+           && run("embed -m %s -p red -o f.st --lora t5.st", demo) == 0
+           && !same(at("e.st"), at("f.st")), "embed --lora: %s", said);
+    expect(run("generate -m %s --embeds f.st " RUN_EMBEDS, demo) == 0, "%s",
+           said);
+    rename(at("o.st"), at("merged.st"));
+    expect(run("generate -m %s --lora t5.st " RUN, demo) == 0
+           && same_as("merged.st"), "generate --lora: %s", said);
+    expect(run("generate -m %s --lora t5.st --lora dit.st:0.5 " RUN, demo) == 0
+           && !same(at("o.st"), at("merged.st")), "two: %s", said);
+    unlink(at("o.st"));
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -187,5 +221,6 @@ int main(int argc, char **argv)
     test_config();
     test_tokenizer();
     test_inspect();
+    test_lora();
     return program_end();
 }

@@ -116,6 +116,14 @@ static bool looks_like_pieces(const io_map *m)
         && p[3] + 2 <= p[1] && p[1] < 128;
 }
 
+tt_status file_refuse_dcp(tt_ctx *ctx, const char *path)
+{
+    return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a distributed checkpoint of "
+                   "PyTorch (DCP), which is not read; `python -m torch."
+                   "distributed.checkpoint.format_utils dcp_to_torch FOLDER "
+                   "FILE.pt` makes a file that is", path);
+}
+
 static tt_status read_any(tt_ctx *ctx, tt_file *f)
 {
     static const char legacy[] =
@@ -125,6 +133,8 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
      * its low bytes happen to spell. */
     if (m->size > 8 && !memcmp(m->data + 4, "\0\0\0\0{", 5))
         return safetensors_read(ctx, f);
+    const char *dot = strrchr(f->path, '.');
+    if (dot && !strcmp(dot, ".distcp")) return file_refuse_dcp(ctx, f->path);
     if (starts(m, "PK\3\4", 4)) return torch_read(ctx, f);
     if (starts(m, "GGUF", 4)) return gguf_read(ctx, f);
     if (starts(m, legacy, sizeof legacy - 1))
@@ -156,14 +166,6 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
     return safetensors_read(ctx, f);
 }
 
-tt_status file_refuse_dcp(tt_ctx *ctx, const char *path)
-{
-    return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a distributed checkpoint of "
-                   "PyTorch (DCP), which is not read; `python -m torch."
-                   "distributed.checkpoint.format_utils dcp_to_torch FOLDER "
-                   "FILE.pt` makes a file that is", path);
-}
-
 /* `given` is the content, or NULL: map the file. */
 static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
                            const io_map *given,
@@ -187,10 +189,6 @@ static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
 
 tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    *out = NULL;
-    if (!ctx->status && dot && !strcmp(dot, ".distcp"))
-        return file_refuse_dcp(ctx, path);
     const bool parts = !ctx->status && file_has_all_parts(ctx, path);
     return open_with(ctx, out, path, NULL, parts ? parts_read : read_any);
 }

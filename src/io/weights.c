@@ -295,11 +295,12 @@ static void lead_with_one(weight *x)
 
 static tt_status restore_shapes(tt_weights *w)
 {
+    if (!strcmp(w->file->format, "GGUF")) {
+        TT_TRY(recorded_shapes(w));
+        unflatten_patch(w);
+    }
     for (int64_t i = 0; w->kind == TT_MODEL_DIT && i < w->count; i++)
         lead_with_one(&w->item[i]);
-    if (strcmp(w->file->format, "GGUF")) return TT_OK;
-    TT_TRY(recorded_shapes(w));
-    unflatten_patch(w);
     return TT_OK;
 }
 

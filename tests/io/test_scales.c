@@ -90,9 +90,10 @@ static void one(const scaled *c)
     tt_weights_close(w);
 }
 
+#define E4 TT_F8_E4M3
+
 static void all(void)
 {
-#define E4 TT_F8_E4M3
 #define META(format) "{\"format_version\": \"1.0\", \"layers\": {\"a\": "      \
                      "{\"format\": \"" format "\"}}}"
 #define META_Q(format) "{\"layers\": {\"encoder.block.0.layer.0.SelfAttention." \
@@ -159,12 +160,37 @@ static void all(void)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) one(&list[i]);
 }
 
+/* What belongs to no weight stays for the model to refuse. */
+static void lonely(void)
+{
+    static const char *const name[] = {"shared.comfy_quant",
+                                       "norm.comfy_quant", "norm.weight_scale"};
+    const float one[1] = {1};
+    for (int i = 0; i < 3; i++) {
+        tt_st_writer *o;
+        tt_weights *w = NULL;
+        expect_ok(tt_st_create(ctx, &o, path), path);
+        tt_st_add(o, "shared.weight", E4, 1, (int64_t[]){1}, codes);
+        tt_st_add(o, "shared.weight_scale", TT_F32, 1, (int64_t[]){1}, one);
+        if (i < 2)
+            tt_st_add(o, name[i], TT_U8, 1, (int64_t[]){sizeof FP8 - 1}, FP8);
+        else
+            tt_st_add(o, name[i], TT_F32, 1, (int64_t[]){1}, one);
+        expect_ok(tt_st_finish(o), path);
+        expect_ok(tt_weights_open(ctx, &w, path, TT_MODEL_T5, NULL), name[i]);
+        expect(tt_weights_count(w) == 1 + (i > 0), "%s: %lld tensors", name[i],
+               (long long)tt_weights_count(w));
+        tt_weights_close(w);
+    }
+}
+
 int main(void)
 {
     ctx = test_begin("io/scales");
     tmp_path(path, sizeof path, "scales");
     tmp_path(out, sizeof out, "converted");
     all();
+    lonely();
     unlink(path);
     tt_arena_free(&arena);
     return test_end();

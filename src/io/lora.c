@@ -467,8 +467,15 @@ static tt_status add_module(adding *a, const key *k, int64_t n)
     return TT_OK;
 }
 
-static tt_status refuse_unused(const adding *a, int64_t n)
+static tt_status refuse_unused(const adding *a, const key *k, int64_t n)
 {
+    int64_t of_a_lora = 0;
+    for (int64_t i = 0; i < n; i++) of_a_lora += k[i].role != ROLES;
+    if (n && !of_a_lora)
+        return tt_fail(a->ctx, TT_ESHAPE, "%s is no LoRA: none of its %lld "
+                       "tensors is called lora_A, lora_up, diff or so: %s; a "
+                       "whole model is given with --checkpoint FILE",
+                       a->from->path, (long long)n, a->list);
     if (a->from->used + a->from->others == 0)
         return tt_fail(a->ctx, TT_ESHAPE, "%s is no LoRA for the %s: none of "
                        "its %lld keys fits a weight: %s%s", a->from->path,
@@ -503,7 +510,7 @@ static tt_status add_file(adding *a)
         if (other) a->from->others += m;
         else TT_TRY(add_module(a, k + i, m));
     }
-    return a->unused || !n ? refuse_unused(a, n) : TT_OK;
+    return a->unused || !n ? refuse_unused(a, k, n) : TT_OK;
 }
 
 /* ---- in words ------------------------------------------------------------ */

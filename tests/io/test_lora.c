@@ -704,8 +704,9 @@ static void check_lists(void)
     snprintf(path, sizeof path, "%s/diffusion_pytorch_model.safetensors", tiny);
     o.lora = path;
     tt_weights_open(ctx, &w, tiny, TT_MODEL_DIT, &o);
-    expect(ctx->status == TT_ESHAPE && strstr(tt_message(ctx), "is no LoRA"),
-           "%s", tt_message(ctx));
+    expect(ctx->status == TT_ESHAPE && strstr(tt_message(ctx), "is no LoRA")
+               && strstr(tt_message(ctx), "--checkpoint FILE"), "%s",
+           tt_message(ctx));
     tt_clear(ctx);
     o.lora = at("lora.safetensors");
     tt_weights_open(ctx, &w, ref_path("vae_fullwidth"), TT_MODEL_VAE, &o);

@@ -315,8 +315,8 @@ static tt_status refuse_ranks(const adding *a, const key *up, const key *down)
 {
     char show[IO_SHOW], has[100], other[100], why[280];
     const tt_tensor *u = &up->e->t, *d = &down->e->t;
-    snprintf(why, sizeof why, "it is %s, of rank %lld, and %.60s is %s, of rank "
-             "%lld: the two do not belong together",
+    snprintf(why, sizeof why, "it is %s, of rank %lld, and %.60s is %s, of "
+             "rank %lld: the two do not belong together",
              tt_shape_string(has, sizeof has, u->rank, u->dim),
              (long long)u->dim[1],
              io_show(show, down->e->name, strlen(down->e->name)),

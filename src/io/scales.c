@@ -115,8 +115,8 @@ static tt_status apply(tt_weights *w, const weight *x, size_t n, bool *used)
 
 /* ---- ComfyUI's notes ----------------------------------------------------- */
 
-static tt_status refuse_type(tt_weights *w, const weight *x, const char *format,
-                             tt_dtype want)
+static tt_status refuse_noted(tt_weights *w, const weight *x,
+                              const char *format, tt_dtype want)
 {
     char show[IO_SHOW];
     return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s' is %s, expected %s, "
@@ -142,7 +142,7 @@ static tt_status check_layer_format(tt_weights *w, const char *layer,
     for (size_t i = 0; i < sizeof read / sizeof *read && !rotated; i++)
         if (!strcmp(format, read[i].format))
             return !x || x->t.dtype == read[i].type ? TT_OK
-                 : refuse_type(w, x, format, read[i].type);
+                 : refuse_noted(w, x, format, read[i].type);
     return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s is quantised as %s%s, "
                    "which is not read; take the model's file in bf16, in fp8 "
                    "with scales or in GGUF", w->path,
@@ -172,7 +172,7 @@ static tt_status check_note(tt_weights *w, const weight *x, size_t prefix,
 }
 
 /* The notes of `layers`, an object of them by name. */
-static tt_status check_layers(tt_weights *w, const tt_json *layers)
+static tt_status check_noted(tt_weights *w, const tt_json *layers)
 {
     weight **by = weights_by_stored(w);
     for (const tt_json *v = tt_json_first(layers); by && v;
@@ -201,7 +201,7 @@ static tt_status check_notes(tt_weights *w, const tt_file *f, bool *scaled)
         if (layers && layers->kind != TT_JSON_OBJECT)
             tt_fail(ctx, TT_EFORMAT, "%s: _quantization_metadata: layers: "
                     "expected an object of layers by name", f->path);
-        else check_layers(w, layers);
+        else check_noted(w, layers);
     }
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;

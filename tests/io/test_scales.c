@@ -96,8 +96,8 @@ static void all(void)
 {
 #define META(format) "{\"format_version\": \"1.0\", \"layers\": {\"a\": "      \
                      "{\"format\": \"" format "\"}}}"
-#define META_Q(format) "{\"layers\": {\"encoder.block.0.layer.0.SelfAttention." \
-                       "q\": {\"format\": \"" format "\"}}}"
+#define META_Q(format) "{\"layers\": {\"encoder.block.0.layer.0.Self"          \
+                       "Attention.q\": {\"format\": \"" format "\"}}}"
 #define IS_F8 "q.weight' is F8_E4M3, expected "
     static const scaled list[] = {
         {"one", E4, Q "scale_weight", 0, {0}, {0.125f}, 0, 0, 0},

@@ -244,7 +244,6 @@ static tt_ctx context_of_file(const tt_ctx *ctx)
     tt_ctx disk = *ctx;
     disk.scratch = (tt_arena){0};
     disk.team = NULL;
-    disk.place = NULL; /* a state is not an output */
     return disk;
 }
 

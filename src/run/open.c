@@ -507,34 +507,21 @@ const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
     return ctx->status ? NULL : identity_make(ctx, mem, run->dit, &o);
 }
 
-static bool made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path,
-                 char *why, size_t n)
+int64_t tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path,
+                    char *why, size_t n)
 {
     int64_t dim[5];
     tt_arena mem = {0};
-    if (ctx->status || !path || access(path, F_OK)) return false;
+    if (ctx->status || !path) return 0;
     const char *identity = tt_run_identity(ctx, run, i, &mem);
     if (identity) run_shape(dim, run, &run->opt);
-    const bool is = identity && latents_file_is(ctx, path, dim, identity,
-                                                run->s.resume, why, n);
+    const int64_t frames = !identity ? 0
+        : latents_file_look(ctx, path, dim, identity, run->s.resume, why, n);
     tt_arena_free(&mem);
-    return is;
+    return frames;
 }
 
-bool tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path)
+bool tt_run_made_by_any(tt_ctx *ctx, const char *path)
 {
-    return made(ctx, run, i, path, NULL, 0);
-}
-
-const char *tt_run_difference(tt_ctx *ctx, tt_run *run, int64_t i,
-                              const char *path, tt_arena *mem)
-{
-    char why[200] = "";
-    made(ctx, run, i, path, why, sizeof why);
-    return *why && !ctx->status ? tt_strdup(ctx, mem, why) : NULL;
-}
-
-bool tt_run_made_by_any(const char *path)
-{
-    return path && latents_file_of_a_run(path);
+    return path && latents_file_of_a_run(ctx, path);
 }

@@ -28,9 +28,8 @@ static tt_status open_decoding(session *s, const tt_tensor *latents)
     tt_run_video v;
     TT_TRY(tt_run_video_at(s->ctx, s->run, t->video, &v));
     o.title = v.text;
-    o.keep = &s->frames;
     o.comment = tt_run_comment(s->ctx, s->run, t->video, &s->mem);
-    TT_TRY(session_check_late(s, t->list, &o));
+    TT_TRY(session_check_late(s, &o));
     TT_TRY(tt_run_open_vae(s->ctx, s->run, &t->vae));
     return decode_begin(s->ctx, &t->decoding, &s->progress, t->vae, latents,
                         &o);
@@ -91,14 +90,14 @@ tt_status session_decode_chunk(session *s)
     return s->ctx->status;
 }
 
-tt_status session_decode_begin(session *s, int64_t i, const tt_run_files *files,
-                               ledger *list)
+tt_status session_decode_begin(session *s, int64_t i,
+                               const tt_run_files *files)
 {
     const tt_run_standing at = tt_run_stand(s->run);
     const decode_outputs o = session_outputs(s, files);
     decode_turns *t = &s->turns;
     TT_TRY(s->ctx->status);
-    *t = (decode_turns){.video = i, .files = *files, .list = list,
+    *t = (decode_turns){.video = i, .files = *files,
                         .decodes = decodes(s->ctx, &o), .chunks = at.chunks,
                         .before = at.chunk, .begin = tt_now()};
     t->during = t->decodes && at.chunk < at.chunks

@@ -14,7 +14,7 @@
 #include "io/json.h"
 #include "io/jsonout.h"
 #include "io/place.h"
-#include "run/identity.h"
+#include "rollout/rollout.h"
 #include "io/outfile.h"
 
 enum { HEADER_MAX = 1 << 20 };
@@ -341,7 +341,7 @@ static void name_difference(const latents_file *f, const int64_t dim[5],
     if (!f->theirs)
         snprintf(buf, n, "it does not say which run made it");
     else if (strcmp(f->theirs, run))
-        identity_difference(buf, n, f->theirs, run);
+        rollout_difference(buf, n, f->theirs, run);
     else if (f->length && f->length != dim[1])
         snprintf(buf, n, "another length: %lld latents there, %lld here",
                  (long long)f->length, (long long)dim[1]);

@@ -253,7 +253,7 @@ static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (tt_team_size(ctx) == 1) return ctx->status;
-    const char *all = identity_make(ctx, &ctx->scratch, r->dit, &r->opt);
+    const char *all = rollout_identity(ctx, &ctx->scratch, r->dit, &r->opt);
     tt_team_compare(ctx, "the run", all ? all : "");
     const char *words = words_of_ranks(ctx, r);
     tt_team_compare(ctx, "the run", words ? words : "");
@@ -504,7 +504,7 @@ const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
 {
     if (tt_run_encode(ctx, run)) return NULL;
     const tt_rollout_options o = run_options(ctx, run, i, mem);
-    return ctx->status ? NULL : identity_make(ctx, mem, run->dit, &o);
+    return ctx->status ? NULL : rollout_identity(ctx, mem, run->dit, &o);
 }
 
 int64_t tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path,

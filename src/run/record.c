@@ -141,19 +141,6 @@ static void write_inputs(tt_ctx *ctx, json_out *j, const record *r)
     json_close(j, ']');
 }
 
-static void write_scenes(json_out *j, const video *v)
-{
-    json_open(j, "scenes", '[');
-    for (int i = 0; i < v->opt.nscenes; i++) {
-        json_open(j, NULL, '{');
-        json_int(j, "chunk", v->scene[i].chunk);
-        json_bool(j, "cut", v->scene[i].cut);
-        json_str(j, "prompt", v->scene[i].prompt);
-        json_close(j, '}');
-    }
-    json_close(j, ']');
-}
-
 static void write_video(json_out *j, const tt_run *run)
 {
     const video *v = &run->now;
@@ -161,7 +148,7 @@ static void write_video(json_out *j, const tt_run *run)
     json_open(j, "video", '{');
     json_str(j, "prompt", v->what.text);
     if (v->what.extended) json_str(j, "extended_prompt", v->what.extended);
-    if (o->nscenes) write_scenes(j, v);
+    tt_recorder_scenes(j, v->scene, o->nscenes);
     if (run->s.noise) { /* whatever made it; it is among the inputs */
         json_str(j, "seed", NULL);
         json_str(j, "generator", "file");

@@ -20,7 +20,7 @@ typedef struct settings {
     decode_outputs out;
     const char *latents, *split;
     int64_t fps, overlap;
-    bool profile, overwrite;
+    bool profile, overwrite, resume;
 } settings;
 
 static const opt_spec options[] = {
@@ -45,6 +45,8 @@ static const opt_spec options[] = {
      "needs memory for the whole video"},
     {OPT_INT, "fps", 0, offsetof(settings, fps), "N",
      "frames per second written to the file (default 16)"},
+    {OPT_FLAG, "resume", 0, offsetof(settings, resume), NULL,
+     "begin again after an interruption: NAME.unfinished.mp4 is replaced"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
@@ -99,17 +101,20 @@ static tt_status open_inputs(tt_ctx *ctx, const settings *s, tt_arena *mem,
                              decode_outputs *out, tt_file **file, tt_tensor *t)
 {
     const int64_t dim[5] = {-1, -1, -1, -1, -1};
-    const output_name files[] = {
-        {"-o", out->video}, {"-o", decode_unfinished(ctx, mem, out->video)},
-        {"--contact-sheet", out->sheet}, {"--raw-out", out->raw}};
-    enum { N = sizeof files / sizeof *files };
+    enum { N = 4 };
+    const output_name files[N] = {
+        {"-o", out->video}, {"--contact-sheet", out->sheet},
+        {"--raw-out", out->raw},
+        {"the video so far", decode_unfinished(ctx, mem, out->video)}};
     TT_TRY(outputs_differ(ctx, files, N));
     TT_TRY(outputs_png(ctx, "--contact-sheet", out->sheet));
     TT_TRY(input_open(ctx, file, t, s->latents, "latents", 5, dim));
     if (t->dim[0] > 1) out->drop = 4 * (s->overlap - 1) + 1;
     if (!s->overwrite)
-        TT_TRY(outputs_free(ctx, files, N, t->dim[0] * decode_frames(t->dim[1]),
-                            NULL));
+        TT_TRY(outputs_free(ctx, files, s->resume ? N - 1 : N,
+                            t->dim[0] * decode_frames(t->dim[1]),
+                            s->resume ? NULL : "--resume begins again after "
+                            "an interruption"));
     return decode_check(ctx, out, t->dim[0], t->dim[1], t->dim[3], t->dim[4]);
 }
 

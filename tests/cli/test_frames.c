@@ -77,13 +77,16 @@ static void test_encoder(void)
     expect(!exists(at("k.mp4")) && !exists(at("k.png")) && !exists(at("k.raw")),
            "no output has its final name");
     expect(decode(ALL) == 2
-           && strstr(said, "-o would replace k.unfinished.mp4, which is there; "
-                     "give another name, or --overwrite"),
+           && strstr(said, "the video so far would replace k.unfinished.mp4, "
+                     "which is there; give another name, or --overwrite "
+                     "(--resume begins again"),
            "not without a word: %s", said);
     put_ffmpeg(110 * FRAME, "kill -9 $PPID\nexec cat > /dev/null");
-    expect(decode(ALL "--overwrite") == 128 + SIGKILL, "killed: %s", said);
+    expect(decode(ALL "--resume") == 128 + SIGKILL, "killed: %s", said);
     put_ffmpeg(-1, "");
-    expect(decode(ALL "--overwrite") == 0, "to the end: %s", said);
+    expect(decode(ALL "--resume") == 0, "to the end: %s", said);
+    expect(decode(ALL "--resume") == 2 && strstr(said, "-o would replace k.mp4"),
+           "it is complete: %s", said);
     expect_same("k.mp4", "r.mp4");
     expect_same("k.png", "r.png");
     expect_same("k.raw", "r.raw");
@@ -233,7 +236,7 @@ static void test_history(void)
 /* No output may have the name of another, nor of what it is until then. */
 static void test_names(void)
 {
-    refuses(2, "--raw-out would both write", "decode --vae %s --latents l.st "
+    refuses(2, "--raw-out and the video so far would both write", "decode --vae %s --latents l.st "
             "-o n.y4m --raw-out n.unfinished.y4m", vae);
     static const char *const more[] = {
         "-o n.y4m --dump n.unfinished.y4m",

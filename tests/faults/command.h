@@ -55,10 +55,10 @@ static const row rows[] = {
     {"batch", NULL, "generate " TINY VAE "--latents 3 --num-samples 3 "
      "--checkpoint-every 1 -o v.y4m --summary s.json", true, true},
     {"decode", GENERATE "--no-decode", "decode -q -t 1 " VAE "--latents "
-     "../in/x.st -o v.y4m --overwrite", false, false},
+     "../in/x.st -o v.y4m --overwrite", true, false},
     {"decode-all", GENERATE "--no-decode", "decode -q -t 1 " VAE "--latents "
      "../in/x.st -o v.apng --contact-sheet s.png --raw-out raw --overwrite",
-     false, true},
+     true, true},
     {"embed", NULL, "embed -q -t 1 -m ../ref/demo -p red -o e.st", false,
      false},
     {"encode", GENERATE VAE "-o p/%05d.png", "encode -q -t 1 -m ../ref/demo "

@@ -385,7 +385,6 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
     decoding *d;
     if (!decode_begin(ctx, &d, p, vae, latents, o)) {
         const int64_t all = latents_of(d);
-        decode_stop_words(d);
         for (int64_t at = 0, turn = 0; at < all && !ctx->status; turn++) {
             const int64_t n = split[turn % nsplit];
             at = n < all - at ? at + n : all;

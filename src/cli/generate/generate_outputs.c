@@ -173,8 +173,8 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
     if (s->ctx->overwrite) return s->ctx->status;
     all_outputs(s, all, v);
     if (i > 0) all[SUMMARY].path = NULL; /* one of all videos */
-    all[ALL - 1] = (output_name){"-o", decode_unfinished(s->ctx, &s->mem,
-                                                         v->output)};
+    all[ALL - 1] = (output_name){"the video so far", decode_unfinished(
+                                     s->ctx, &s->mem, v->output)};
     return outputs_free(s->ctx, all, ALL, tt_run_frames(s->run), why);
 }
 

@@ -27,9 +27,7 @@ typedef struct decode_turns {
     bool decodes, during;
     tt_vae *vae;
     decoding *decoding;  /* NULL: its time has not come                       */
-    int64_t chunks, before; /* of the video; that were there                  */
-    int64_t ready;       /* latents of earlier turns                          */
-    double begin;        /* when the clock of the progress began              */
+    int64_t before;      /* chunks that were there                            */
 } decode_turns;
 
 typedef struct session {
@@ -79,9 +77,6 @@ tt_status session_decode_begin(session *s, int64_t i,
 tt_status session_decode_chunk(session *s);
 /* The rest of the frames; after a failure the outputs are given up. */
 tt_status session_decode_end(session *s);
-/* The same work with the decoding that belongs to its chunks. */
-tt_run_work session_work(const session *s, const tt_run_work *w);
-
 /* After a failure nothing is left of run folders that stayed empty. */
 void session_remove_folders(session *s);
 

@@ -191,33 +191,20 @@ static tt_status open_run(session *s)
     return TT_OK;
 }
 
-/* The names of the first sample of every prompt, before the work begins. Those
- * of the first video are this run's from here on. */
-static tt_status check_all_names(session *s)
+/* Asked before the first video takes its hours: names, of the first sample of
+ * every prompt; and again, with the text encoded, whether the files that are
+ * there may be replaced. The names of the first video are this run's from here
+ * on. */
+static tt_status check_all(session *s, bool encoded)
 {
-    const int64_t all = tt_run_videos(s->run);
-    for (int64_t i = 0; i < all; i += s->settings->num_samples) {
+    const int64_t step = encoded ? 1 : s->settings->num_samples;
+    for (int64_t i = 0; i < tt_run_videos(s->run); i += step) {
         tt_run_video v;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
         const tt_run_files files = session_names(s, i, &v);
-        if (!s->ctx->status) session_check_names(s, &files);
-        if (i == 0) tt_run_claim(s->ctx, s->run, 0, files.latents);
-        session_check_free(s, i, &files, false);
-        tt_arena_reset(&s->mem, mark);
-        TT_TRY(s->ctx->status);
-    }
-    return TT_OK;
-}
-
-/* May the files that are there be replaced? Asked for all videos before the
- * first takes its hours. */
-static tt_status check_all_free(session *s)
-{
-    for (int64_t i = 0; i < tt_run_videos(s->run); i++) {
-        tt_run_video v;
-        const tt_arena_mark mark = tt_arena_here(&s->mem);
-        const tt_run_files files = session_names(s, i, &v);
-        session_check_free(s, i, &files, true);
+        if (!encoded && !s->ctx->status) session_check_names(s, &files);
+        if (!encoded && i == 0) tt_run_claim(s->ctx, s->run, 0, files.latents);
+        session_check_free(s, i, &files, encoded);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
     }
@@ -229,12 +216,12 @@ static tt_status run_session(session *s)
     const tt_settings *g = s->settings;
     TT_TRY(open_run(s));
     if (g->plan) return session_plan(s);
-    TT_TRY(check_all_names(s));
+    TT_TRY(check_all(s, false));
     TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
     if (tt_run_videos(s->run) == 1)  /* what is before it belongs to it */
         open_dump(s, g->dump);
     TT_TRY(tt_run_encode(s->ctx, s->run));
-    TT_TRY(check_all_free(s));
+    TT_TRY(check_all(s, true));
     TT_TRY(session_open_list(s));
     for (int64_t i = 0; i < tt_run_videos(s->run); i++)
         TT_TRY(one_video(s, i));

@@ -87,13 +87,11 @@ static void add_vae(tt_sha256 *s, const tt_vae *v)
 static void digest_inputs(tt_sha256 *s, const tt_rollout_options *o,
                           int64_t frame_size)
 {
-    const int64_t later = (o->rollouts - 1) * (o->latents - o->overlap);
-    const int64_t denoised = o->latents + later;
     if (o->origin) tt_sha256_add(s, o->origin, strlen(o->origin));
     digest_values(s, o->initial, o->initial_frames * frame_size);
     digest_values(s, o->noise.noise, o->rollouts * o->latents * frame_size);
     digest_values(s, o->noise.renoise,
-                  (o->nsteps - 1) * denoised * frame_size);
+                  (o->nsteps - 1) * causvid_denoised(o) * frame_size);
     digest_values(s, o->start_frame, (o->rollouts - 1) * frame_size);
 }
 

@@ -236,8 +236,8 @@ static void test_history(void)
 /* No output may have the name of another, nor of what it is until then. */
 static void test_names(void)
 {
-    refuses(2, "--raw-out and the video so far would both write", "decode --vae %s --latents l.st "
-            "-o n.y4m --raw-out n.unfinished.y4m", vae);
+    refuses(2, "--raw-out and the video so far would both write", "decode "
+            "--vae %s --latents l.st -o n.y4m --raw-out n.unfinished.y4m", vae);
     static const char *const more[] = {
         "-o n.y4m --dump n.unfinished.y4m",
         "-o n.y4m --latents-out n.st --trace-cache n.st.unfinished",

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   a safetensors file: `run` (what the run is made from, identity.c,
- *         then what the state itself depends on), `progress` (next chunk, rollout, frames done), the latents
- *         a restart needs, every layer's tokens, metadata and policy state,
- *         and `digest` over all of that.
+ * Model   a safetensors file: `run` (what the run is made from, identity.c, and
+ *         what the state itself depends on), `progress` (next chunk, rollout,
+ *         frames done), the latents a restart needs, every layer's tokens,
+ *         metadata and policy state, and `digest` over all of that.
  * Layout  keys and values are [H, rows, D], head by head: whoever holds some
  *         of the heads reads those, whoever wrote them. Rows behind the last
  *         token that was ever written are left out, so a cache with more slots
@@ -30,7 +30,8 @@ enum { FORMAT = 3 };
 /* 64-bit digest of n bytes, continued from h; not cryptographic. They are
  * values of `size` bytes (1, 2, 4, 8) in the host's order; of bytes as stored
  * in a file, with size 1, it is the same. */
-static uint64_t state_digest(uint64_t h, const void *data, size_t n, size_t size)
+static uint64_t state_digest(uint64_t h, const void *data, size_t n,
+                             size_t size)
 {
     const unsigned char *p = data;
     const bool little = tt_host_little_endian();

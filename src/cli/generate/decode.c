@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   every frame goes to all outputs as it leaves the VAE. Latents may come
- *         while we decode: a turn ends where there are no more of them yet.
+ * Model   every frame goes to all outputs as it leaves the VAE. Latents may
+ *         come while we decode: a turn ends where there are none yet.
  * Holds   memory does not depend on the number of frames, except for
  *         --raw-out, whose layout [1, 3, F, H, W] needs the whole video.
  * Next    src/vae/decoder.c */

@@ -222,8 +222,10 @@ static void put_sizes(json_out *j, const tt_recorder *r)
 
 void tt_recorder_scenes(json_out *j, const tt_recorder_scene *scene, int n)
 {
+    const bool pretty = j->pretty;
     if (!n) return;
     json_open(j, "scenes", '[');
+    j->pretty = false; /* on one line */
     for (int i = 0; i < n; i++) {
         json_open(j, NULL, '{');
         json_int(j, "chunk", scene[i].chunk);
@@ -232,6 +234,7 @@ void tt_recorder_scenes(json_out *j, const tt_recorder_scene *scene, int n)
         json_close(j, '}');
     }
     json_close(j, ']');
+    j->pretty = pretty;
 }
 
 tt_status recorder_write_run(tt_recorder *r, const char *path)

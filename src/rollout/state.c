@@ -50,18 +50,42 @@ static uint64_t state_digest(uint64_t h, const void *data, size_t n,
     return h;
 }
 
+/* What the operators make of the weights: the time embedding of one timestep.
+ */
+static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
+{
+    const int64_t n = 6 * tt_dit_get_config(m)->dim;
+    const double t = 500;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *e = tt_values(ctx, n / 6), *values = tt_values(ctx, n);
+    const tt_tap_fn tap = ctx->tap;
+    const tt_inject_fn inject = ctx->inject;
+    ctx->tap = NULL;             /* not a point of the run                    */
+    ctx->inject = NULL;
+    tt_dit_time(ctx, m, NULL, e, values, &t, 1);
+    ctx->tap = tap;
+    ctx->inject = inject;
+    const tt_host *e0 = tt_get(ctx, values, n);
+    const uint64_t h =
+        e0 ? state_digest(0, e0, (size_t)n * sizeof *e0, sizeof *e0) : 0;
+    tt_arena_reset(&ctx->scratch, mark);
+    return h;
+}
+
 /* A policy's own state is saved as it lies in memory. */
 char *state_identity(tt_ctx *ctx, tt_rollout *r)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const uint64_t weights = probe_weights(ctx, r->model);
     const char *run = rollout_identity(ctx, &ctx->scratch, r->model, &r->opt);
     const size_t room = run ? strlen(run) + 100 : 0;
     char *text = run ? tt_alloc0(ctx, &r->arena, (int64_t)room, 1, "run record")
                      : NULL;
     if (text)
-        snprintf(text, room, "%s\ntether-state %d %s %d", run, FORMAT,
+        snprintf(text, room, "%s\ntether-state %d %s %d %016" PRIx64, run,
+                 FORMAT,
                  tt_host_little_endian() ? "little-endian" : "big-endian",
-                 tt_cache_class(r->cache)->state_version);
+                 tt_cache_class(r->cache)->state_version, weights);
     tt_arena_reset(&ctx->scratch, m);
     return text;
 }
@@ -341,7 +365,7 @@ static int64_t rows_in_file(const tt_file *f, const tt_layer *y)
 static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
                                 const char *ours, const char *path)
 {
-    char what[200] = "another version of the program";
+    char what[200] = "another version of the program, or other weights";
     if (n == strlen(ours) && !memcmp(theirs, ours, n)) return TT_OK;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     char *there = tt_alloc0(ctx, &ctx->scratch, (int64_t)n + 1, 1, "a line");

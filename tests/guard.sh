@@ -18,7 +18,7 @@ trap 'exit 130' HUP INT TERM
 cat > "$list" << 'END'
 analyze/hostile       readers of dumps and recordings
 analyze/measure       numbers of the host
-analyze/text          strings of tables
+analyze/table         strings of tables
 analyze/vbench        tables
 api/failed            every function returns before it computes
 cache/cases           which frames a plan keeps, and no keys

@@ -72,12 +72,6 @@ typedef struct tt_ctx {
     const volatile int *interrupt; /* non-NULL and non-zero: stop soon        */
     void (*warn)(void *user, const char *sentence); /* NULL: to stderr        */
     void *warn_user;
-    bool (*place)(void *user, const char *from, const char *to);
-                               /* asked when the file `from` is complete: may
-                                  it be called `to` and replace what has that
-                                  name? false: that stays, and writing fails.
-                                  NULL: yes                                   */
-    void *place_user;
 } tt_ctx;
 
 /* A program and its library agree about tt_real, or they do not link: every

@@ -43,6 +43,11 @@ typedef struct tt_recorder_scene {
     bool cut;
 } tt_recorder_scene;
 
+/* As the member "scenes" of a record; n 0: none. */
+struct json_out;
+void tt_recorder_scenes(struct json_out *j, const tt_recorder_scene *scene,
+                        int n);
+
 typedef struct tt_recorder_options {
     const char *folder;      /* run folder, made when missing; NULL: none     */
     const char *trace;       /* the trace alone (--trace-cache); NULL: none   */

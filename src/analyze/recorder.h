@@ -4,7 +4,7 @@
 #ifndef ANALYZE_RECORDER_H
 #define ANALYZE_RECORDER_H
 
-#include "analyze/text.h"
+#include "core/context.h"
 #include "analyze/analyze.h"
 #include "io/io.h"
 

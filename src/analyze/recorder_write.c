@@ -5,9 +5,12 @@
  * Tensor names and shapes: analyze.h, tt_recorder_finish. */
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/recorder.h"
+#include "io/jsonout.h"
+#include "io/outfile.h"
 
 static const char what[] = "the record of a run";
 
@@ -184,76 +187,73 @@ tt_status recorder_write_trace(tt_recorder *r, const char *path)
 
 /* ---- run.json ------------------------------------------------------------ */
 
-static void add_number(text *t, const char *key, double v)
+static void put_policy(json_out *j, const tt_policy_options *o)
 {
-    text_add(t, ",\n    \"%s\": ", key);
-    text_number(t, v, "null");
-}
-
-static void add_string(text *t, const char *key, const char *s)
-{
-    text_add(t, ",\n  \"%s\": ", key);
-    text_json(t, s);
-}
-
-static void add_policy(text *t, const tt_policy_options *o)
-{
-    text_add(t, ",\n  \"policy\": {\n    \"name\": ");
-    text_json(t, o->name);
-    add_number(t, "K", (double)o->K);
-    add_number(t, "S", (double)o->S);
-    add_number(t, "M", (double)o->M);
-    add_number(t, "R", (double)o->R);
-    add_number(t, "context_noise", (double)o->context_noise);
+    json_open(j, "policy", '{');
+    json_str(j, "name", o->name);
+    json_int(j, "K", o->K);
+    json_int(j, "S", o->S);
+    json_int(j, "M", o->M);
+    json_int(j, "R", o->R);
+    json_int(j, "context_noise", o->context_noise);
     for (const tt_knob *k = tt_policy_class_of(o)->knobs; k && k->name; k++) {
         char value[64];
         if (k->at < TT_OWN(0)) continue;     /* K, S, M, R */
         tt_policy_show(value, sizeof value, o, k);
-        text_add(t, ",\n    \"%s\": ", k->name);
-        if (k->type == TT_KNOB_WORD) text_json(t, value);
-        else text_add(t, "%s", value);
+        if (k->type == TT_KNOB_WORD) json_str(j, k->name, value);
+        else json_real(j, k->name, strtod(value, NULL));
     }
-    text_add(t, "\n  }");
+    json_close(j, '}');
 }
 
-static void add_scenes(text *t, const tt_recorder_options *o)
+static void put_sizes(json_out *j, const tt_recorder *r)
 {
-    if (!o->nscenes) return;
-    text_add(t, ",\n  \"scenes\": [");
-    for (int i = 0; i < o->nscenes; i++) {
-        const tt_recorder_scene *s = &o->scene[i];
-        text_add(t, "%s\n    {\"chunk\": %lld, \"cut\": %s, \"prompt\": ",
-                 i ? "," : "", (long long)s->chunk, s->cut ? "true" : "false");
-        text_json(t, s->prompt);
-        text_add(t, "}");
+    const tt_geometry *g = tt_cache_geometry(r->cache);
+    json_open(j, "sizes", '{');
+    json_int(j, "layers", g->layers);
+    json_int(j, "heads", g->heads);
+    json_int(j, "head_dim", g->D);
+    json_int(j, "tokens_per_frame", g->L);
+    json_int(j, "chunk", g->chunk);
+    json_int(j, "frames", r->frames);
+    json_int(j, "chunks", r->nchunks);
+    json_close(j, '}');
+}
+
+void tt_recorder_scenes(json_out *j, const tt_recorder_scene *scene, int n)
+{
+    const bool pretty = j->pretty;
+    if (!n) return;
+    json_open(j, "scenes", '[');
+    j->pretty = false; /* on one line */
+    for (int i = 0; i < n; i++) {
+        json_open(j, NULL, '{');
+        json_int(j, "chunk", scene[i].chunk);
+        json_bool(j, "cut", scene[i].cut);
+        json_str(j, "prompt", scene[i].prompt);
+        json_close(j, '}');
     }
-    text_add(t, "\n  ]");
+    json_close(j, ']');
+    j->pretty = pretty;
 }
 
 tt_status recorder_write_run(tt_recorder *r, const char *path)
 {
-    const tt_geometry *g = tt_cache_geometry(r->cache);
-    text t;
-    text_begin(&t, r->ctx);
-    text_add(&t, "{\n  \"format\": \"tether run 1\"");
-    add_string(&t, "label", r->opt.label);
-    add_string(&t, "prompt", r->opt.prompt);
-    add_scenes(&t, &r->opt);
-    text_add(&t, ",\n  \"seed\": %llu,\n  \"sample\": %lld",
-             (unsigned long long)r->opt.seed, (long long)r->opt.sample);
-    add_string(&t, "video", r->opt.video);
-    add_string(&t, "sheet", r->opt.sheet);
-    add_policy(&t, tt_cache_options(r->cache));
-    text_add(&t, ",\n  \"sizes\": {\n    \"layers\": %lld",
-             (long long)g->layers);
-    add_number(&t, "heads", (double)g->heads);
-    add_number(&t, "head_dim", (double)g->D);
-    add_number(&t, "tokens_per_frame", (double)g->L);
-    add_number(&t, "chunk", (double)g->chunk);
-    add_number(&t, "frames", (double)r->frames);
-    add_number(&t, "chunks", (double)r->nchunks);
-    text_add(&t, "\n  }\n}\n");
-    text_save(&t, path);
-    text_end(&t);
-    return r->ctx->status;
+    const tt_recorder_options *o = &r->opt;
+    tt_out out;
+    json_out j;
+    TT_TRY(tt_out_open(r->ctx, &out, path));
+    json_begin(&j, out.file, true);
+    json_str(&j, "format", "tether run 1");
+    json_str(&j, "label", o->label);
+    json_str(&j, "prompt", o->prompt);
+    tt_recorder_scenes(&j, o->scene, o->nscenes);
+    json_u64(&j, "seed", o->seed);
+    json_int(&j, "sample", (int64_t)o->sample);
+    json_str(&j, "video", o->video);
+    json_str(&j, "sheet", o->sheet);
+    put_policy(&j, tt_cache_options(r->cache));
+    put_sizes(&j, r);
+    json_end(&j);
+    return tt_out_finish(r->ctx, &out);
 }

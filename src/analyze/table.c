@@ -3,76 +3,125 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/table.h"
 
-#include <stdio.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-void table_begin(table *t, tt_ctx *ctx, const char *columns)
+#include "io/jsonout.h"
+#include "io/outfile.h"
+
+static void begin_rows(table *t, const char *columns)
 {
-    memset(t, 0, sizeof *t);
-    text_begin(&t->csv, ctx);
-    text_begin(&t->json, ctx);
-    text_add(&t->csv, "%s", columns);
-    text_add(&t->json, TABLE_JSON);
+    fprintf(t->csv, "%s", columns);
+    fputs(TABLE_JSON, t->json);
     for (const char *s = columns; *s;) {
-        size_t n = strcspn(s, ",");
-        text_add(&t->json, "%s\"%.*s\"", t->columns ? ", " : "", (int)n, s);
+        const size_t n = strcspn(s, ",");
+        fprintf(t->json, "%s\"%.*s\"", t->columns ? ", " : "", (int)n, s);
         t->columns++;
         s += n;
         if (*s) s++;
     }
-    text_add(&t->json, "],\n\"rows\": [");
+    fputs("],\n\"rows\": [", t->json);
     t->column = t->columns;
+}
+
+void table_begin(table *t, tt_ctx *ctx, const char *columns)
+{
+    *t = (table){.ctx = ctx};
+    t->csv = open_memstream(&t->text[0], &t->size[0]);
+    t->json = open_memstream(&t->text[1], &t->size[1]);
+    if (t->csv && t->json) {
+        begin_rows(t, columns);
+        return;
+    }
+    tt_fail(ctx, TT_ENOMEM, "out of memory for a table");
+    table_end(t);
 }
 
 void table_end(table *t)
 {
-    text_end(&t->csv);
-    text_end(&t->json);
+    if (t->csv) fclose(t->csv);
+    if (t->json) fclose(t->json);
+    t->csv = t->json = NULL;
+    for (int i = 0; i < 2; i++) free(t->text[i]);
+    t->text[0] = t->text[1] = NULL;
 }
 
 void table_row(table *t)
 {
     TT_ASSERT(t->column == t->columns); /* the row before is complete */
-    text_add(&t->csv, "\n");
-    text_add(&t->json, "%s\n[", t->rows ? "]," : "");
-    t->rows++;
+    if (!t->csv) return;
+    fputc('\n', t->csv);
+    fprintf(t->json, "%s\n[", t->rows++ ? "]," : "");
     t->column = 0;
 }
 
-static void next_field(table *t)
+static bool next_field(table *t)
 {
+    if (!t->csv) return false;
     TT_ASSERT(t->column < t->columns);
     if (t->column++) {
-        text_add(&t->csv, ",");
-        text_add(&t->json, ", ");
+        fputc(',', t->csv);
+        fputs(", ", t->json);
     }
+    return true;
+}
+
+/* Quoted where it holds a comma, a quote or a line end. */
+static void put_csv(FILE *f, const char *s)
+{
+    const bool quoted = strpbrk(s, ",\"\r\n") != NULL;
+    if (quoted) fputc('"', f);
+    for (; *s; s++) {
+        if (quoted && *s == '"') fputc('"', f);
+        fputc(*s, f);
+    }
+    if (quoted) fputc('"', f);
 }
 
 void table_str(table *t, const char *s)
 {
-    next_field(t);
-    text_csv(&t->csv, s);
-    text_json(&t->json, s);
+    if (!next_field(t)) return;
+    put_csv(t->csv, s);
+    json_string(t->json, s);
+}
+
+static void put_number(FILE *f, double x, const char *otherwise)
+{
+    if (!isfinite(x)) fputs(otherwise, f);
+    else if (fabs(x) < 1e15 && x == (double)(int64_t)x)
+        fprintf(f, "%lld", (long long)x);
+    else fprintf(f, "%.9g", x);
 }
 
 void table_num(table *t, double x)
 {
-    next_field(t);
-    text_number(&t->csv, x, "");
-    text_number(&t->json, x, "null");
+    if (!next_field(t)) return;
+    put_number(t->csv, x, "");
+    put_number(t->json, x, "null");
+}
+
+static tt_status save_text(table *t, int i, const char *path,
+                           const char *ending)
+{
+    tt_out out;
+    char name[4096];
+    if ((size_t)snprintf(name, sizeof name, "%s%s", path, ending)
+        >= sizeof name)
+        return tt_fail(t->ctx, TT_EINVAL, "the name of a table is too long");
+    TT_TRY(tt_out_open(t->ctx, &out, name));
+    tt_out_write(t->ctx, &out, t->text[i], t->size[i]);
+    return tt_out_finish(t->ctx, &out);
 }
 
 tt_status table_save(table *t, const char *path, bool csv, bool json)
 {
-    tt_ctx *ctx = t->csv.ctx;
-    char name[4096];
+    TT_TRY(t->ctx->status);
     TT_ASSERT(t->column == t->columns);
-    text_add(&t->csv, "\n");
-    text_add(&t->json, "%s\n]}\n", t->rows ? "]" : "");
-    if ((size_t)snprintf(name, sizeof name, "%s.json", path) >= sizeof name)
-        return tt_fail(ctx, TT_EINVAL, "the name of a table is too long");
-    if (json) TT_TRY(text_save(&t->json, name));
-    snprintf(name, sizeof name, "%s.csv", path);
-    if (csv) TT_TRY(text_save(&t->csv, name));
-    return ctx->status;
+    fputc('\n', t->csv);
+    fprintf(t->json, "%s\n]}\n", t->rows ? "]" : "");
+    if (fflush(t->csv) || fflush(t->json) || ferror(t->csv) || ferror(t->json))
+        return tt_fail(t->ctx, TT_ENOMEM, "out of memory for a table");
+    if (json) TT_TRY(save_text(t, 1, path, ".json"));
+    return csv ? save_text(t, 0, path, ".csv") : TT_OK;
 }

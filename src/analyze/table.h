@@ -12,10 +12,17 @@
 #ifndef ANALYZE_TABLE_H
 #define ANALYZE_TABLE_H
 
-#include "analyze/text.h"
+#include <stdio.h>
 
+#include "core/context.h"
+
+/* Short texts, put together in memory and saved in one go, so that a file is
+ * complete or absent. */
 typedef struct table {
-    text csv, json;
+    tt_ctx *ctx;
+    FILE *csv, *json;         /* NULL after a failure: nothing is added       */
+    char *text[2];            /* of both                                      */
+    size_t size[2];
     int64_t rows, column, columns;
 } table;
 

@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "analyze/files.h"
-#include "analyze/text.h"
 #include "core/utf8.h"
 #include "analyze/analyze.h"
 #include "io/io.h"
+#include "io/jsonout.h"
+#include "io/outfile.h"
 
 static bool safe(const char *prompt)
 {
@@ -48,8 +49,8 @@ bool tt_vbench_stem(char stem[TT_VBENCH_STEM_MAX + 1], const char *prompt)
 /* ---- files --------------------------------------------------------------- */
 
 static tt_status copy_videos(tt_ctx *ctx, const char *folder,
-                             const tt_vbench_video *video, int n, text *map,
-                             int *ids)
+                             const tt_vbench_video *video, int n,
+                             json_out *map, int *ids)
 {
     char stem[TT_VBENCH_STEM_MAX + 1], other[TT_VBENCH_STEM_MAX + 1];
     char name[TT_VBENCH_STEM_MAX + 32];
@@ -73,10 +74,7 @@ static tt_status copy_videos(tt_ctx *ctx, const char *folder,
         if (!ctx->status) files_copy(ctx, to, video[i].video);
         tt_arena_reset(&ctx->scratch, m);
         if (index) continue;
-        text_add(map, "%s\n  ", map->len > 1 ? "," : "");
-        text_json(map, stem);
-        text_add(map, ": ");
-        text_json(map, video[i].prompt);
+        json_str(map, stem, video[i].prompt);
         *ids += !itself;
     }
     return ctx->status;
@@ -115,25 +113,18 @@ static const char commands[] =
     "\n"
     "  python3 vbench_scores.py results.json -o scores\n";
 
-static tt_status write_notes(tt_ctx *ctx, const char *folder, text *map,
-                             int ids)
+static tt_status write_notes(tt_ctx *ctx, const char *path, int ids)
 {
-    text t;
-    tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    text_add(map, "\n}\n");
-    text_save(map, files_join(ctx, &ctx->scratch, folder, "prompts", ".json"));
-    text_begin(&t, ctx);
-    text_bytes(&t, commands, sizeof commands - 1);
+    tt_out out;
+    TT_TRY(tt_out_open(ctx, &out, path));
+    fputs(commands, out.file);
     if (ids)
-        text_add(&t, "\n%d prompt%s here cannot be a file name: the video%s "
-                 "named by an id\n(prompts.json), and mode "
-                 "long_vbench_standard will not recognise %s.\n", ids,
-                 ids == 1 ? "" : "s", ids == 1 ? " is" : "s are",
-                 ids == 1 ? "it" : "them");
-    text_save(&t, files_join(ctx, &ctx->scratch, folder, "commands", ".txt"));
-    text_end(&t);
-    tt_arena_reset(&ctx->scratch, m);
-    return ctx->status;
+        fprintf(out.file, "\n%d prompt%s here cannot be a file name: the "
+                "video%s named by an id\n(prompts.json), and mode "
+                "long_vbench_standard will not recognise %s.\n", ids,
+                ids == 1 ? "" : "s", ids == 1 ? " is" : "s are",
+                ids == 1 ? "it" : "them");
+    return tt_out_finish(ctx, &out);
 }
 
 static tt_status check_videos(tt_ctx *ctx, const tt_vbench_video *video, int n)
@@ -152,16 +143,23 @@ tt_status tt_vbench_layout(tt_ctx *ctx, const char *folder,
                            const tt_vbench_video *video, int n)
 {
     int ids = 0;
-    text map;
+    tt_out out;
+    json_out map;
     TT_TRY(check_videos(ctx, video, n));
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const char *videos = files_join(ctx, &ctx->scratch, folder, "videos", "");
-    text_begin(&map, ctx);
-    text_add(&map, "{");
-    if (!ctx->status && files_make_folder(ctx, videos) == TT_OK
-        && copy_videos(ctx, videos, video, n, &map, &ids) == TT_OK)
-        write_notes(ctx, folder, &map, ids);
-    text_end(&map);
+    const char *prompts = files_join(ctx, &ctx->scratch, folder, "prompts",
+                                     ".json");
+    const char *notes = files_join(ctx, &ctx->scratch, folder, "commands",
+                                   ".txt");
+    if (!ctx->status && !files_make_folder(ctx, videos)
+        && !tt_out_open(ctx, &out, prompts)) {
+        json_begin(&map, out.file, true);
+        copy_videos(ctx, videos, video, n, &map, &ids);
+        json_end(&map);
+        tt_out_finish(ctx, &out);
+    }
+    if (!ctx->status) write_notes(ctx, notes, ids);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
 }

@@ -18,7 +18,6 @@
 
 #include "cli/cli.h"
 #include "cli/generate/generate.h"
-#include "cli/generate/ledger.h"
 #include "cli/ui/manual.h"
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
@@ -375,55 +374,39 @@ static const char *model_of(const compare *c)
     return "not given";
 }
 
-/* Which reports tell of these runs, beside them. */
-static tt_status open_list(tt_ctx *ctx, const compare *c, ledger *list)
-{
-    tt_arena mem = {0};
-    const char *report = names_in(ctx, &mem, c->all, "report");
-    ledger_open(ctx, list, ledger_name(ctx, &mem, report), "compare");
-    tt_arena_free(&mem);
-    return ctx->status;
-}
-
 static tt_status write_report(tt_ctx *ctx, const compare *c)
 {
     tt_recording *run[POLICIES_MAX] = {NULL};
-    ledger list = {.fd = -1};
     tt_analyze_options opt = tt_analyze_defaults();
     opt.facts = (const char *const []){"command", c->command, "model",
                                        model_of(c), NULL};
     for (int i = 0; i < c->n && !ctx->status; i++)
         if (!tt_recording_open(ctx, &run[i], c->folder[i]))
             tt_recording_set_seconds(run[i], c->seconds[i]);
-    if (!open_list(ctx, c, &list)) ledger_watch(&list);
     if (!ctx->status)
         tt_report_write(ctx, c->output, "Cache policies compared", run, c->n,
                         &opt);
-    ledger_close(&list);
     for (int i = 0; i < c->n; i++) tt_recording_close(run[i]);
     return ctx->status;
 }
 
 /* ---- files that are there ------------------------------------------------ */
 
-/* May the report be written? With --resume over that of the runs which go on;
- * whose the runs are, generate asks. */
+/* May the report be written? With --resume over another one; whose the runs
+ * are, generate asks. */
 static tt_status check_report(tt_ctx *ctx, const compare *c)
 {
-    ledger list;
     const size_t n = strlen(c->output);
     if (n < 5 || strcasecmp(c->output + n - 5, ".html"))
         return tt_fail(ctx, TT_EINVAL, "-o %s: the report is a page for "
                        "browsers; give a name that ends in .html", c->output);
     TT_TRY(tt_out_check(ctx, c->output));
-    TT_TRY(open_list(ctx, c, &list));
-    const bool ours = c->given.resume && ledger_may(&list, c->output);
-    ledger_close(&list);
-    if (c->given.overwrite || ours) return ctx->status;
+    if (c->given.overwrite) return ctx->status;
+    if (c->given.resume)
+        return outputs_kind(ctx, "-o", c->output,
+                            "name=\"generator\" content=\"tether ", "report");
     const output_name report = {"-o", c->output};
-    return outputs_free(ctx, &report, 1, c->given.resume
-                        ? "tells of other runs, or is of another program"
-                        : "is there; --resume goes on with its runs");
+    return outputs_free(ctx, &report, 1, 1, "--resume goes on with its runs");
 }
 
 /* The folder of all runs is ours to the end: the system takes the lock back

@@ -5,16 +5,13 @@
  * Next    decode.c */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/generate/decode.h"
-#include "cli/generate/ledger.h"
 #include "io/inputs.h"
 #include "cli/generate/model.h"
 #include "cli/ui/fetch.h"
 #include "cli/ui/outputs.h"
-#include "io/video.h"
 
 enum { SPLIT_MAX = 64 };
 
@@ -49,8 +46,7 @@ static const opt_spec options[] = {
     {OPT_INT, "fps", 0, offsetof(settings, fps), "N",
      "frames per second written to the file (default 16)"},
     {OPT_FLAG, "resume", 0, offsetof(settings, resume), NULL,
-     "go on where the same command was interrupted, to the same bytes: frames "
-     "that are done are kept in OUTPUT.frames until the video is complete"},
+     "begin again after an interruption: NAME.unfinished.mp4 is replaced"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
@@ -100,59 +96,26 @@ static int check(const settings *s, int64_t *split, int *nsplit)
     return GO_ON;
 }
 
-/* Outputs that an interrupted decoding has completed are listed beside its
- * frames. */
-static tt_status open_list(tt_ctx *ctx, const settings *s, tt_arena *mem,
-                           const char *frames, ledger *list)
-{
-    TT_TRY(ledger_open(ctx, list, ledger_name(ctx, mem, frames), "decode"));
-    if (!s->resume || !frames || access(frames, F_OK)) ledger_forget(list);
-    return ctx->status;
-}
-
-/* What is there would be half of it, and stays if it is somebody's. */
-static tt_status check_free(tt_ctx *ctx, const settings *s,
-                            const decode_outputs *out, ledger *list)
-{
-    const output_name files[] = {{"-o", out->video},
-                                 {"--contact-sheet", out->sheet},
-                                 {"--raw-out", out->raw}};
-    char first[4096];
-    for (int i = 0; i < 3 && !s->overwrite; i++) {
-        const char *path = files[i].path;
-        const bool several = path
-                          && tt_pattern_name(first, sizeof first, path, 0);
-        if (path && (!ledger_may(list, path)
-                     || (several && !ledger_may(list, first))))
-            TT_TRY(outputs_free(ctx, files + i, 1, "is there"));
-    }
-    return ctx->status;
-}
-
-/* May all of it be written? The latents are open afterwards, and the name of
- * the frames so far is taken. */
+/* May all of it be written? The latents are open afterwards. */
 static tt_status open_inputs(tt_ctx *ctx, const settings *s, tt_arena *mem,
-                             decode_outputs *out, tt_file **file, tt_tensor *t,
-                             ledger *list)
+                             decode_outputs *out, tt_file **file, tt_tensor *t)
 {
     const int64_t dim[5] = {-1, -1, -1, -1, -1};
-    const char *frames = decode_frames_name(ctx, mem, out, NULL);
-    TT_TRY(open_list(ctx, s, mem, frames, list));
-    TT_TRY(check_free(ctx, s, out, list));
+    enum { N = 4 };
+    const output_name files[N] = {
+        {"-o", out->video}, {"--contact-sheet", out->sheet},
+        {"--raw-out", out->raw},
+        {"the video so far", decode_unfinished(ctx, mem, out->video)}};
+    TT_TRY(outputs_differ(ctx, files, N));
     TT_TRY(outputs_png(ctx, "--contact-sheet", out->sheet));
     TT_TRY(input_open(ctx, file, t, s->latents, "latents", 5, dim));
     if (t->dim[0] > 1) out->drop = 4 * (s->overlap - 1) + 1;
-    TT_TRY(decode_check(ctx, out, t->dim[0], t->dim[1], t->dim[3], t->dim[4]));
-    return frames_file_claim(ctx, out->keep, frames, s->resume, s->overwrite);
-}
-
-/* The list is of use as long as there are frames to go on with. */
-static void close_list(tt_arena *mem, const decode_outputs *out, ledger *list)
-{
-    tt_ctx own = {.status = TT_OK};
-    const char *frames = decode_frames_name(&own, mem, out, NULL);
-    if (frames && access(frames, F_OK)) ledger_remove(list);
-    else ledger_close(list);
+    if (!s->overwrite)
+        TT_TRY(outputs_free(ctx, files, s->resume ? N - 1 : N,
+                            t->dim[0] * decode_frames(t->dim[1]),
+                            s->resume ? NULL : "--resume begins again after "
+                            "an interruption"));
+    return decode_check(ctx, out, t->dim[0], t->dim[1], t->dim[3], t->dim[4]);
 }
 
 static void decode(tt_ctx *ctx, progress *p, const settings *s,
@@ -162,19 +125,12 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
     tt_vae *vae = NULL;
     tt_tensor t;
     tt_arena mem = {0};
-    frames_file keep = {0};
-    ledger list = {.fd = -1};
     decode_outputs out = s->out;
     const char *const wrote[] = {out.video, out.sheet, out.raw};
     out.source = s->latents;
-    out.keep = &keep;
-    if (!open_inputs(ctx, s, &mem, &out, &file, &t, &list)
-        && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK) {
-        ledger_watch(&list);
+    if (!open_inputs(ctx, s, &mem, &out, &file, &t)
+        && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
         decode_run(ctx, p, vae, &t, split, nsplit, &out);
-    }
-    frames_file_close(&keep, true);
-    close_list(&mem, &out, &list);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
     tt_arena_free(&mem);

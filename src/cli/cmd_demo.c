@@ -9,11 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/generate/generate.h"
-#include "cli/generate/ledger.h"
 #include "cli/generate/model.h"
 #include "cli/ui/terminal.h"
 #include "analyze/analyze.h"
@@ -142,38 +140,28 @@ static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
     return buf;
 }
 
-/* "FOLDER/demo.latents.safetensors" and what is behind it. */
-static const char *latents_of(char buf[4200], const char *folder,
-                              const char *more)
-{
-    snprintf(buf, 4200, "%s/demo.latents.safetensors%s", folder, more);
-    return buf;
-}
-
 /* Did an earlier demo write into this folder? */
-static bool own_folder(const char *folder)
+static bool own_folder(tt_ctx *ctx, const char *folder)
 {
     char path[4200];
-    return tt_run_made_by_any(latents_of(path, folder, ""))
-        || tt_run_made_by_any(latents_of(path, folder, ".unfinished"));
+    snprintf(path, sizeof path, "%s/demo.latents.safetensors", folder);
+    return tt_run_made_by_any(ctx, path);
 }
 
-/* What no demo has written into this folder is the user's. */
+/* What is there without the latents of a demo is the user's. */
 static tt_status keep_files(tt_ctx *ctx, const char *folder)
 {
     static const char *const name[] = {
         "demo.mp4", "demo.y4m", "demo.apng", "sheet.png", "run.json"};
     char path[4200];
-    ledger list;
-    TT_TRY(ledger_open(ctx, &list, latents_of(path, folder, ".files"), NULL));
-    for (size_t i = 0; i < sizeof name / sizeof *name && !ctx->status; i++) {
+    struct stat st;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, name[i]);
-        if (!ledger_may(&list, path))
-            tt_fail(ctx, TT_EINVAL, "%s is there, and demo replaces only what "
-                    "a demo has made; move it away, or give another folder "
-                    "with -o", path);
+        if (!own_folder(ctx, folder) && !stat(path, &st))
+            return tt_fail(ctx, TT_EINVAL, "%s is there, and demo replaces "
+                           "only what a demo has made; move it away, or give "
+                           "another folder with -o", path);
     }
-    ledger_close(&list);
     return ctx->status;
 }
 
@@ -194,7 +182,7 @@ static tt_status fill_settings(tt_ctx *ctx, tt_settings *run,
         {"output", video_file(ctx, s->output, video, sizeof video)},
         {"animation", animation}, {"contact-sheet", sheet},
         {"record", record},
-        {"overwrite", own_folder(s->output) ? "yes" : "no"},
+        {"overwrite", own_folder(ctx, s->output) ? "yes" : "no"},
         {"resume", s->resume ? "yes" : "no"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         tt_settings_set(ctx, run, set[i].name, set[i].text);

@@ -88,13 +88,12 @@ static int check_settings(const tt_settings *g, const cli_common *common)
 
 /* ---- one video ----------------------------------------------------------- */
 
-static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files,
-                            ledger *list)
+static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files)
 {
     const tt_host *x0;
     int64_t frames;
     TT_TRY(tt_run_begin(s->ctx, s->run, i, files));
-    TT_TRY(session_decode_begin(s, i, files, list));
+    TT_TRY(session_decode_begin(s, i, files));
     session_stop_words(s);
     while (tt_run_next(s->ctx, s->run, &x0, &frames) == TT_OK) continue;
     return s->ctx->status;
@@ -134,18 +133,13 @@ static tt_status open_dump(session *s, const char *path)
 static tt_status make_files(session *s, int64_t i, const tt_run_files *files)
 {
     tt_ctx *ctx = s->ctx;
-    ledger list = {.fd = -1};
-    if (!s->settings->inject) session_open_files(s, i, files, true, &list);
-    ledger_set_way(&list, session_way(s));
-    ledger_watch(&list);
     open_dump(s, files->dump);
-    all_chunks(s, i, files, &list);
+    all_chunks(s, i, files);
     cli_stop_words(NULL, NULL);
     session_decode_end(s);
     dump_close(ctx, &s->dump);
     write_record(s, files);
     write_page(s, files);
-    ledger_close(&list);
     return ctx->status;
 }
 
@@ -154,7 +148,8 @@ static tt_status make_video(session *s, int64_t i, const tt_run_files *files,
 {
     tt_ctx *ctx = s->ctx;
     TT_TRY(session_check_names(s, files));
-    if (i > 0) TT_TRY(session_claim(s, i, files));
+    if (i > 0) TT_TRY(tt_run_claim(ctx, s->run, i, files->latents));
+    TT_TRY(session_check_free(s, i, files, true));
     session_announce(s, i, v, files);
     session_say_needs(s, i);
     session_log_start(s, v, files);
@@ -196,33 +191,20 @@ static tt_status open_run(session *s)
     return TT_OK;
 }
 
-/* The names of the first sample of every prompt, before the work begins. Those
- * of the first video are this run's from here on. */
-static tt_status check_all_names(session *s)
+/* Asked before the first video takes its hours: names, of the first sample of
+ * every prompt; and again, with the text encoded, whether the files that are
+ * there may be replaced. The names of the first video are this run's from here
+ * on. */
+static tt_status check_all(session *s, bool encoded)
 {
-    const int64_t all = tt_run_videos(s->run);
-    for (int64_t i = 0; i < all; i += s->settings->num_samples) {
+    const int64_t step = encoded ? 1 : s->settings->num_samples;
+    for (int64_t i = 0; i < tt_run_videos(s->run); i += step) {
         tt_run_video v;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
         const tt_run_files files = session_names(s, i, &v);
-        if (!s->ctx->status) session_check_names(s, &files);
-        if (i == 0) session_claim(s, 0, &files);
-        session_check_free(s, i, &files, false);
-        tt_arena_reset(&s->mem, mark);
-        TT_TRY(s->ctx->status);
-    }
-    return TT_OK;
-}
-
-/* Whose the files are that are there: asked for all videos before the first
- * takes its hours. */
-static tt_status check_all_free(session *s)
-{
-    for (int64_t i = 0; i < tt_run_videos(s->run); i++) {
-        tt_run_video v;
-        const tt_arena_mark mark = tt_arena_here(&s->mem);
-        const tt_run_files files = session_names(s, i, &v);
-        session_check_free(s, i, &files, true);
+        if (!encoded && !s->ctx->status) session_check_names(s, &files);
+        if (!encoded && i == 0) tt_run_claim(s->ctx, s->run, 0, files.latents);
+        session_check_free(s, i, &files, encoded);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
     }
@@ -234,13 +216,12 @@ static tt_status run_session(session *s)
     const tt_settings *g = s->settings;
     TT_TRY(open_run(s));
     if (g->plan) return session_plan(s);
-    TT_TRY(session_check_summary(s));
-    TT_TRY(check_all_names(s));
+    TT_TRY(check_all(s, false));
     TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
     if (tt_run_videos(s->run) == 1)  /* what is before it belongs to it */
         open_dump(s, g->dump);
     TT_TRY(tt_run_encode(s->ctx, s->run));
-    TT_TRY(check_all_free(s));
+    TT_TRY(check_all(s, true));
     TT_TRY(session_open_list(s));
     for (int64_t i = 0; i < tt_run_videos(s->run); i++)
         TT_TRY(one_video(s, i));
@@ -249,7 +230,6 @@ static tt_status run_session(session *s)
 
 static void close_session(session *s)
 {
-    frames_file_close(&s->frames, true);
     tt_run_close(s->run);
     session_remove_folders(s);
     tt_arena_free(&s->mem);
@@ -309,7 +289,6 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
         || progress_open(ctx, &s.progress, &own, settings->resume))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
-    ctx->overwrite = settings->overwrite;
     ctx->profiling = settings->profile;
     run_session(&s);
     cli_stop_words(NULL, NULL);

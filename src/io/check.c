@@ -28,12 +28,6 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static bool ends(const char *s, const char *tail)
-{
-    const size_t n = strlen(s), m = strlen(tail);
-    return n >= m && !strcmp(s + n - m, tail);
-}
-
 /* ---- downloads ----------------------------------------------------------- */
 
 /* What programs append to the name of a file that is being downloaded, or to

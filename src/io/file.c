@@ -85,7 +85,7 @@ static tt_status sort_names(tt_ctx *ctx, tt_file *f)
 
 /* ---- open and close ------------------------------------------------------ */
 
-static bool starts(const io_map *m, const char *magic, size_t n)
+static bool map_starts(const io_map *m, const char *magic, size_t n)
 {
     return (uint64_t)m->size >= n && !memcmp(m->data, magic, n);
 }
@@ -95,7 +95,7 @@ static bool looks_like_json(const io_map *m)
 {
     int64_t i = 0;
     if (m->size >= 8 && le32(m->data + 4) == 0) return false;
-    if (starts(m, "\xef\xbb\xbf", 3)) i = 3; /* a byte order mark */
+    if (map_starts(m, "\xef\xbb\xbf", 3)) i = 3; /* a byte order mark */
     while (i < m->size && i < 4096 && memchr(" \t\r\n", m->data[i], 4)) i++;
     return i < m->size && m->data[i] == '{';
 }
@@ -135,9 +135,9 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
         return safetensors_read(ctx, f);
     const char *dot = strrchr(f->path, '.');
     if (dot && !strcmp(dot, ".distcp")) return file_refuse_dcp(ctx, f->path);
-    if (starts(m, "PK\3\4", 4)) return torch_read(ctx, f);
-    if (starts(m, "GGUF", 4)) return gguf_read(ctx, f);
-    if (starts(m, legacy, sizeof legacy - 1))
+    if (map_starts(m, "PK\3\4", 4)) return torch_read(ctx, f);
+    if (map_starts(m, "GGUF", 4)) return gguf_read(ctx, f);
+    if (map_starts(m, legacy, sizeof legacy - 1))
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: a PyTorch file in the legacy (non-zip) format of "
                        "before 1.6; load it in PyTorch and save it again",
@@ -146,12 +146,12 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: a tar archive (very old PyTorch format?); load it "
                        "in PyTorch and save it again", f->path);
-    if (starts(m, "\x80\x02", 2) || starts(m, "\x80\x03", 2)
-        || starts(m, "\x80\x04", 2))
+    if (map_starts(m, "\x80\x02", 2) || map_starts(m, "\x80\x03", 2)
+        || map_starts(m, "\x80\x04", 2))
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: a bare pickle, not a PyTorch zip checkpoint",
                        f->path);
-    if (starts(m, "version https://git-lfs", 23))
+    if (map_starts(m, "version https://git-lfs", 23))
         return tt_fail(ctx, TT_EFORMAT, "%s: a Git LFS pointer, not the file "
                        "itself; fetch it with 'git lfs pull'", f->path);
     if (looks_like_pieces(m))
@@ -202,7 +202,7 @@ tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
 
 static tt_status read_shard(tt_ctx *ctx, tt_file *f)
 {
-    return starts(&f->map, "PK\3\4", 4) ? torch_read(ctx, f)
+    return map_starts(&f->map, "PK\3\4", 4) ? torch_read(ctx, f)
                                         : safetensors_read(ctx, f);
 }
 

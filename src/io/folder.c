@@ -16,6 +16,7 @@
 #include "io/check.h"
 #include "io/file.h"
 #include "io/names.h"
+#include "io/bytes.h"
 
 static const char *const published[TT_MODEL_KINDS][9] = {
     [TT_MODEL_DIT] = {"diffusion_pytorch_model.safetensors",
@@ -60,12 +61,6 @@ bool folder_is(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static bool ends(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && !strcmp(s + n - m, tail);
 }
 
 /* A name that may be a whole checkpoint, or a shard. */

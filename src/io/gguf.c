@@ -133,7 +133,7 @@ static bool skip_values(reader *r, uint32_t type, uint64_t n)
     return p != NULL;
 }
 
-static bool starts(const text *t, const char *word)
+static bool text_starts(const text *t, const char *word)
 {
     size_t n = strlen(word);
     return (uint64_t)t->n >= n && !memcmp(t->s, word, n);
@@ -141,7 +141,7 @@ static bool starts(const text *t, const char *word)
 
 static bool is(const text *t, const char *word)
 {
-    return (uint64_t)t->n == strlen(word) && starts(t, word);
+    return (uint64_t)t->n == strlen(word) && text_starts(t, word);
 }
 
 static bool read_alignment(reader *r, uint32_t type)
@@ -183,7 +183,7 @@ static bool keep_shape(reader *r, const text *name, const uint8_t *p,
 static bool keep_value(reader *r, const text *key, gguf_value v)
 {
     static const char begin[] = "tokenizer.ggml.";
-    if (!starts(key, begin)) return true;
+    if (!text_starts(key, begin)) return true;
     const int64_t n = key->n - (int64_t)sizeof begin + 1;
     char *copy = tt_alloc(r->ctx, &r->f->arena, n + 1, 1, "a name");
     gguf_value *to = tt_alloc(r->ctx, &r->f->arena, 1, sizeof *to, "metadata");
@@ -208,7 +208,7 @@ static bool read_array(reader *r, const text *key)
         return refuse(r, "an array of unknown or nested type");
     const uint8_t *p = r->p + r->at;
     if (!skip_values(r, type, n)) return false;
-    if (type != GGUF_I32 || !starts(key, orig))
+    if (type != GGUF_I32 || !text_starts(key, orig))
         return keep_value(r, key, (gguf_value){.type = (gguf_type)type,
                                                .array = true, .n = n, .p = p});
     text name = {key->s + sizeof orig - 1, key->n - (int64_t)sizeof orig + 1};

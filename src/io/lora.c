@@ -58,17 +58,6 @@ typedef struct adding {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static bool starts(const char *s, const char *prefix)
-{
-    return !strncmp(s, prefix, strlen(prefix));
-}
-
-static bool ends(const char *s, const char *tail)
-{
-    const size_t n = strlen(s), m = strlen(tail);
-    return n >= m && !strcmp(s + n - m, tail);
-}
-
 /* PEFT's ".lora_A", ".lora_A.weight", ".lora_A.ADAPTER.weight". */
 static role peft_role(const char *name, size_t *n)
 {

@@ -8,20 +8,10 @@
  * Differs from Source in direction only: they go from Wan's names outwards,
  * we come back. Diffusers' transformer block calls Wan's norm3 norm2. */
 #include "io/names.h"
+#include "io/bytes.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static bool starts(const char *s, const char *prefix)
-{
-    return !strncmp(s, prefix, strlen(prefix));
-}
-
-static bool ends(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && !strcmp(s + n - m, tail);
-}
 
 const char *names_layout_text(names_layout l)
 {

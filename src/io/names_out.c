@@ -8,15 +8,11 @@
 #include <string.h>
 
 #include "io/names.h"
+#include "io/bytes.h"
 
 typedef struct leading {
     const char *from, *to;
 } leading;
-
-static bool starts(const char *s, const char *prefix)
-{
-    return !strncmp(s, prefix, strlen(prefix));
-}
 
 /* Replace the first matching leading text; a copy when none matches. */
 static void swap(char *out, const char *in, const leading *table)

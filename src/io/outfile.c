@@ -117,7 +117,9 @@ fail:
 
 static tt_status open_failed(tt_ctx *ctx, const char *path, int error)
 {
-    return tt_fail(ctx, TT_EIO, "cannot write %s: %s%s", path, strerror(error),
+    return tt_fail(ctx, TT_EIO, "cannot write %s: %s%s", path,
+                   error == EWOULDBLOCK ? "another program is writing it at "
+                   "this moment" : strerror(error),
                    error == ENOENT ? " (its directory does not exist)" : "");
 }
 
@@ -136,10 +138,11 @@ static int open_direct(tt_ctx *ctx, const char *path)
     return fd;
 }
 
-static int open_temporary(tt_out *o)
+static int open_temporary(tt_out *o, bool own)
 {
     const place_names of = {name_temporary, o->final, NULL};
-    const int fd = place_take(o->temporary, strlen(o->final) + 32, &of);
+    const int fd = own ? place_take(o->temporary, strlen(o->final) + 32, &of)
+                       : place_hold(o->temporary);
     /* keeps the lock of the name until that is gone */
     const int held = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     o->held = held + 1;
@@ -160,8 +163,7 @@ static tt_status open_as(tt_ctx *ctx, tt_out *o, const char *path,
         return ctx->status;
     }
     const int fd = !o->temporary ? open_direct(ctx, o->final)
-                 : meanwhile ? place_create(o->temporary)
-                 : open_temporary(o);
+                 : open_temporary(o, !meanwhile);
     o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!o->file) {
         open_failed(ctx, path, errno);
@@ -257,7 +259,7 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     }
     o->file = NULL;
     if (!bad && o->temporary
-        && place_rename(ctx, o->temporary, o->final, o->is_new)) {
+        && place_rename(o->temporary, o->final, o->is_new)) {
         bad = 1;
         error = errno;
     }

@@ -96,6 +96,12 @@ int place_take(char *path, size_t n, const place_names *of)
     return fd;
 }
 
+int place_hold(const char *path)
+{
+    const int fd = take(path, NULL);
+    return fd >= 0 || errno != ENOLCK ? fd : place_create(path);
+}
+
 bool place_is_new(const tt_ctx *ctx, const char *path)
 {
     struct stat st;
@@ -137,13 +143,8 @@ static void flush_folder(const char *path)
     close(fd);
 }
 
-int place_rename(const tt_ctx *ctx, const char *from, const char *to,
-                 bool new_name)
+int place_rename(const char *from, const char *to, bool new_name)
 {
-    if (ctx && ctx->place && !ctx->place(ctx->place_user, from, to)) {
-        errno = EEXIST;
-        return -1;
-    }
     if (rename_to(from, to, new_name)) return -1;
     flush_folder(to);
     return 0;

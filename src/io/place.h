@@ -26,6 +26,10 @@ enum { PLACE_NAMES = 16 };
  * Where there are no locks, or all names are taken, k is our number. */
 int place_take(char *path, size_t n, const place_names *of);
 
+/* place_create, locked until the descriptor is closed. -1 and EWOULDBLOCK:
+ * another process has made the file and holds it. */
+int place_hold(const char *path);
+
 /* tt_out_open with a name of the caller's until it is complete (NULL: our own),
  * on the same file system. The file may be closed and written by another
  * program. */
@@ -37,10 +41,9 @@ tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
 bool place_is_new(const tt_ctx *ctx, const char *path);
 
 /* Give file `from` the name `to`, on the disk as well. What is there is
- * replaced, or, where the name must be new or ctx->place says no, stays: -1 and
- * errno, EEXIST when it is taken. ctx NULL: nobody is asked. */
-int place_rename(const tt_ctx *ctx, const char *from, const char *to,
-                 bool new_name);
+ * replaced, or, where the name must be new, stays: -1 and errno, EEXIST when it
+ * is taken. */
+int place_rename(const char *from, const char *to, bool new_name);
 
 /* The same for a name that must be new, where the system cannot rename so. */
 int place_link(const char *from, const char *to);

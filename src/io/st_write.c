@@ -455,7 +455,7 @@ static tt_status finish_copy(tt_st_writer *w, const text *header)
     if (!s) s = copy_data(w, fd);
     if (!s && fsync(fd)) s = cannot(w, "flush");
     if (close(fd) && !s) s = cannot(w, "close");
-    if (!s && place_rename(w->ctx, w->full_path, w->final, w->is_new))
+    if (!s && place_rename(w->full_path, w->final, w->is_new))
         s = cannot(w, "take that name");
     if (s) unlink(w->full_path);
     return s;
@@ -471,7 +471,7 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
     const int fd = w->fd;
     w->fd = -1; /* from here on not ours to remove */
     if (close(fd)
-        || place_rename(w->ctx, w->data_path, w->final, w->is_new)) {
+        || place_rename(w->data_path, w->final, w->is_new)) {
         cannot(w, "take that name");
         unlink(w->data_path);
     }

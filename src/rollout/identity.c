@@ -1,153 +1,241 @@
-/* identity.c: what a run is made from, as text, and the digest of its inputs.
+/* identity.c: what a run is made from, in one line.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A state is of this run when both say the same, line by line; the name of the
- * first line that differs is told. */
+ * Files of latents, saved states and run.json carry it: who goes on with them
+ * compares lines, and names the first word that differs. */
 #include "rollout/run.h"
+#include "io/weights.h"
 #include "ops/backend.h"
-#include "core/device.h"
+#include "tether/version.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Of the file of a state (state.c). What `state` of a layer means has a version
- * of its own (tt_policy_class). */
-enum { FORMAT = 2 };
+/* Of this line; another one is another run's. */
+enum { VERSION = 1 };
 
-uint64_t state_digest(uint64_t h, const void *data, size_t n, size_t size)
+static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
 {
-    const unsigned char *p = data;
-    const bool little = tt_host_little_endian();
-    h ^= (uint64_t)n;
-    for (; n > 0; ) {            /* FNV-1a with 8-byte steps, shifted back */
-        uint64_t word = 0;
-        const size_t k = n < sizeof word ? n : sizeof word;
-        if (little) memcpy(&word, p, k);
-        for (size_t i = 0; !little && i < k; i++)
-            word |= (uint64_t)p[i ^ (size - 1)] << (8 * i);
-        h = (h ^ word) * UINT64_C(0x100000001b3);
-        h ^= h >> 29;
-        p += k;
-        n -= k;
-    }
-    return h;
+    if (x) tt_sha256_add(s, x, (size_t)n * sizeof *x);
 }
 
-typedef struct lines {
-    char *text;
-    size_t used, room;
-} lines;
+enum { SAMPLES = 16, PIECE = 256 }; /* a multiple of every type's block */
 
-TT_PRINTF(2, 3)
-static void add(lines *l, const char *fmt, ...)
+/* Pieces of a tensor; the elements of each. */
+static int64_t pieces_of(const tt_tensor *t, int64_t *size)
+{
+    const int64_t n = tt_tensor_count(t);
+    *size = n < PIECE ? n : PIECE;
+    return n > PIECE ? SAMPLES : n > 0;
+}
+
+/* Where piece k begins. */
+static int64_t piece_at(const tt_tensor *t, int64_t size, int64_t k)
+{
+    const int64_t at = (tt_tensor_count(t) - size) / (SAMPLES - 1) * k;
+    return at - at % tt_dtype_block(t->dtype);
+}
+
+static const tt_tensor *weight_at(const tt_weights *w, int64_t i)
+{
+    const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
+    return t && tt_tensor_is_real(t) ? t : NULL;
+}
+
+static void expect_weights(const tt_weights *w)
+{
+    for (int64_t i = 0; i < tt_weights_count(w); i++) {
+        const tt_tensor *t = weight_at(w, i);
+        int64_t size;
+        const int64_t n = t ? pieces_of(t, &size) : 0;
+        for (int64_t k = 0; k < n; k++)
+            weights_expect(w, t, piece_at(t, size, k), size);
+    }
+}
+
+/* Of every tensor its name and shape, and values here and there: all of a
+ * small one, SAMPLES pieces of a large one. Another model, also a fine-tuned
+ * one, differs in them; reading everything would take as long as a chunk. */
+static void add_weights(tt_sha256 *s, const tt_weights *w)
+{
+    tt_real buf[PIECE];
+    if (w) expect_weights(w);
+    for (int64_t i = 0; w && i < tt_weights_count(w); i++) {
+        const char *name = tt_weights_name(w, i);
+        const tt_tensor *t = weight_at(w, i);
+        int64_t size;
+        if (!t) continue;
+        tt_sha256_add(s, name, strlen(name) + 1);
+        tt_sha256_add(s, t->dim, (size_t)t->rank * sizeof *t->dim);
+        const int64_t n = pieces_of(t, &size);
+        for (int64_t k = 0; k < n; k++) {
+            tt_widen_at(buf, t, piece_at(t, size, k), size);
+            digest_values(s, buf, size);
+        }
+    }
+}
+
+static void add_vae(tt_sha256 *s, const tt_vae *v)
+{
+    add_weights(s, tt_vae_weights(v));
+    tt_vae_add_stats(v, s);
+}
+
+/* Numbers that came from elsewhere: embeddings, noise, given latents. */
+static void digest_inputs(tt_sha256 *s, const tt_rollout_options *o,
+                          int64_t frame_size)
+{
+    if (o->origin) tt_sha256_add(s, o->origin, strlen(o->origin));
+    digest_values(s, o->initial, o->initial_frames * frame_size);
+    digest_values(s, o->noise.noise, o->rollouts * o->latents * frame_size);
+    digest_values(s, o->noise.renoise,
+                  (o->nsteps - 1) * causvid_denoised(o) * frame_size);
+    digest_values(s, o->start_frame, (o->rollouts - 1) * frame_size);
+}
+
+typedef struct line {
+    char *text;
+    size_t used;
+} line;
+enum { LINE = 8192 };
+
+static void add(line *l, const char *fmt, ...) TT_PRINTF(2, 3);
+static void add(line *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    const size_t room = l->room - l->used;
-    const int n = vsnprintf(l->text ? l->text + l->used : NULL,
-                            l->text ? room : 0, fmt, ap);
+    const int n = vsnprintf(l->text + l->used, LINE - l->used, fmt, ap);
     va_end(ap);
-    TT_ASSERT(n >= 0 && (!l->text || (size_t)n < room));
+    TT_ASSERT(n >= 0 && (size_t)n < LINE - l->used);
     l->used += (size_t)n;
 }
 
-/* A digest that depends on the weights: the time embedding of one timestep. */
-static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
+static void add_digest(line *l, const char *name, tt_sha256 *s)
 {
-    const int64_t n = 6 * tt_dit_get_config(m)->dim;
-    const double t = 500;
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *e = tt_values(ctx, n / 6), *values = tt_values(ctx, n);
-    const tt_tap_fn tap = ctx->tap;
-    const tt_inject_fn inject = ctx->inject;
-    ctx->tap = NULL;             /* not a point of the run                    */
-    ctx->inject = NULL;
-    tt_dit_time(ctx, m, NULL, e, values, &t, 1);
-    ctx->tap = tap;
-    ctx->inject = inject;
-    const tt_host *e0 = tt_get(ctx, values, n);
-    const uint64_t h =
-        e0 ? state_digest(0, e0, (size_t)n * sizeof *e0, sizeof *e0) : 0;
-    tt_arena_reset(&ctx->scratch, mark);
-    return h;
+    char hex[65];
+    tt_sha256_hex(s, hex);
+    add(l, " %s %.32s", name, hex);
 }
 
-static uint64_t probe_values(const tt_rollout *r, const tt_host *x,
-                             int64_t frames)
+/* Clips of several rollouts begin where the one before ends: their length
+ * counts. One rollout may be made longer. */
+static void add_settings(line *l, const tt_rollout_options *o)
 {
-    return x ? state_digest(0, x, (size_t)(frames * r->frame_size) * sizeof *x,
-                            sizeof *x)
-             : 0;
-}
-
-static void describe_policy(lines *l, const tt_policy_options *p)
-{
-    const size_t room = l->text ? l->room - l->used : 0;
-    const int n = tt_policy_describe(l->text ? l->text + l->used : NULL, room,
-                                     p);
-    TT_ASSERT(n >= 0 && (!l->text || (size_t)n < room));
-    l->used += (size_t)n;
-}
-
-static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
-                     uint64_t weights)
-{
-    const tt_rollout_options *o = &r->opt;
-    const tt_geometry *g = tt_cache_geometry(r->cache);
-    const bool own = o->vae && tt_vae_class(o->vae) != TT_CLASS_F32;
-    char bits[64];
-    const int64_t n = o->latents, gaps = o->nsteps - 1;
-    add(l, "format=%d\n", FORMAT);
-    /* a policy's own state is saved as it lies in memory */
-    add(l, "type=%s%s\nclass=%s\n", TT_REAL_NAME,
-        tt_host_little_endian() ? "" : ", big-endian",
-        tt_bits_name(ops, bits, sizeof bits));
-    add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
-        g->layers, g->heads, g->D);
-    add(l, "weights=%016" PRIx64 "\n", weights);
-    add(l, "latents=%" PRId64 "\nheight=%" PRId64 "\nwidth=%" PRId64 "\n", n,
-        o->h, o->w);
-    add(l, "chunk=%" PRId64 "\nindependent_first_frame=%d\n", o->chunk,
-        o->independent_first_frame);
-    add(l, "shift=%.15g\nsteps=", o->shift);
-    for (int i = 0; i < o->nsteps; i++) add(l, "%.15g,", r->schedule.t[i]);
+    add(l, " seed %llu sample %u size %lldx%lld chunk %lld first %d "
+        "context-noise %lld warp %d shift %.17g steps ",
+        (unsigned long long)o->noise.seed, o->noise.sample,
+        (long long)(8 * o->w), (long long)(8 * o->h), (long long)o->chunk,
+        o->independent_first_frame, (long long)o->context_noise, o->warp,
+        o->shift);
+    for (int i = 0; i < o->nsteps; i++)
+        add(l, "%s%.17g", i ? "," : "", o->steps[i]);
     for (int i = 0; i < o->nfirst; i++)
-        add(l, "%s%.15g,", i ? "" : "\nfirst_steps=", r->first.t[i]);
-    add(l, "\ncontext_noise=%" PRId64 "\n", o->context_noise);
-    add(l, "given_frames=%" PRId64 "\ngiven=%016" PRIx64 "\n",
-        o->initial_frames, probe_values(r, o->initial, o->initial_frames));
-    if (o->noise.noise)
-        add(l, "noise=%016" PRIx64 "\nrenoise=%016" PRIx64 "\n",
-            probe_values(r, o->noise.noise, o->rollouts * n),
-            probe_values(r, o->noise.renoise, causvid_denoised(o) * gaps));
-    else
-        add(l, "seed=%" PRIu64 "\nsample=%" PRIu32 "\n", o->noise.seed,
-            o->noise.sample);
-    describe_policy(l, tt_cache_options(r->cache));
-    add(l, "policy_state=%d\nscenes=",
-        tt_cache_class(r->cache)->state_version);
-    for (int i = 0; i < o->nscenes; i++)
-        add(l, "%" PRId64 ":%d%s,", o->scenes[i].chunk, o->scenes[i].prompt,
-            o->scenes[i].cut ? "#" : "");
-    add(l, "\nrollouts=%" PRId64 "\noverlap=%" PRId64 "\nrestart=%s%s%s\n"
-        "start_frames=%016" PRIx64 "\norigin=%s\n", o->rollouts, o->overlap,
-        o->latent_restart ? "latent" : "vae", own ? " in " : "",
-        own ? tt_class_saved(tt_vae_class(o->vae)) : "",
-        probe_values(r, o->start_frame, o->rollouts - 1),
-        o->origin ? o->origin : "");
+        add(l, "%s%.17g", i ? "," : " first-steps ", o->first_steps[i]);
+    if (o->vae && tt_vae_class(o->vae) != TT_CLASS_F32)
+        add(l, " vae-class %s", tt_class_saved(tt_vae_class(o->vae)));
+    if (o->rollouts > 1)
+        add(l, " rollouts %lld latents %lld overlap %lld restart %d",
+            (long long)o->rollouts, (long long)o->latents,
+            (long long)o->overlap, o->latent_restart);
 }
 
-char *state_identity(tt_ctx *ctx, tt_rollout *r)
+static void add_scenes(line *l, const tt_rollout_options *o)
 {
-    const uint64_t weights = probe_weights(ctx, r->model);
-    if (ctx->status) return NULL;
-    lines l = {0};
-    describe(&l, r, ctx->ops, weights);       /* count */
-    l = (lines){ .room = l.used + 1 };
-    l.text = tt_alloc0(ctx, &r->arena, (int64_t)l.room, 1, "run record");
-    if (l.text) describe(&l, r, ctx->ops, weights);
+    tt_sha256 s;
+    tt_sha256_init(&s);
+    for (int i = 0; i < o->nscenes; i++) {
+        const int64_t scene[] = {o->scenes[i].chunk, o->scenes[i].prompt,
+                                 o->scenes[i].cut};
+        tt_sha256_add(&s, scene, sizeof scene);
+    }
+    if (o->nscenes) add_digest(l, "scenes", &s);
+}
+
+char *rollout_identity(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
+                       const tt_rollout_options *o)
+{
+    line l = {.text = tt_alloc(ctx, mem, LINE, 1, "identity of the run")};
+    char bits[64];
+    tt_sha256 weights, inputs;
+    if (!l.text) return NULL;
+    tt_sha256_init(&weights);
+    add_weights(&weights, tt_dit_weights(dit));
+    if (o->vae) add_vae(&weights, o->vae);
+    tt_sha256_init(&inputs);
+    digest_inputs(&inputs, o, tt_dit_get_config(dit)->in_dim * o->h * o->w);
+    add(&l, "tether-run %d type %s class %s", VERSION, tt_real_name(),
+        tt_bits_name(ctx->ops, bits, sizeof bits));
+    add_digest(&l, "weights", &weights);
+    add_digest(&l, "inputs", &inputs);
+    add_settings(&l, o);
+    add_scenes(&l, o);
+    add(&l, " policy ");
+    tt_policy_describe(l.text + l.used, LINE - l.used, &o->policy);
+    for (char *c = l.text + l.used; *c; c++)
+        if (*c == '\n') *c = ' ';
     return l.text;
+}
+
+/* ---- what differs -------------------------------------------------------- */
+
+static size_t word_end(const char *s)
+{
+    return strcspn(s, " ");
+}
+
+/* Length of the key that begins the word at `s`, 0: it is a value. Those of the
+ * policy stand before their values as key=value. */
+static size_t key_length(const char *s)
+{
+    static const char *const keys[] = {
+        "tether-run", "type", "class", "weights", "inputs", "seed", "sample",
+        "size", "chunk", "first", "context-noise", "warp", "shift", "steps",
+        "first-steps",
+        "vae-class", "rollouts", "latents", "overlap", "restart", "scenes",
+        "policy"};
+    const size_t n = word_end(s), equals = strcspn(s, "=");
+    if (equals < n) return equals;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strlen(keys[i]) == n && !memcmp(keys[i], s, n)) return n;
+    return 0;
+}
+
+/* The value behind a key, up to the next one; "nothing" without it. */
+static const char *value_of(const char *s, const char *key, size_t k, int *n)
+{
+    const char *begin = NULL;
+    *n = (int)strlen("nothing");
+    for (size_t w; *s; s += w + (s[w] == ' ')) {
+        const size_t here = key_length(s);
+        w = word_end(s);
+        if (begin && here) break;
+        if (here == k && !memcmp(s, key, k)) begin = s + k + 1;
+    }
+    if (!begin) return "nothing";
+    while (s > begin && s[-1] == ' ') s--;
+    *n = s - begin > 60 ? 60 : (int)(s - begin);
+    return begin;
+}
+
+void rollout_difference(char *buf, size_t n, const char *theirs,
+                        const char *ours)
+{
+    static const struct { const char *key, *words; } digests[] = {
+        {"weights", "other weights"}, {"scenes", "other scenes"},
+        {"inputs", "another prompt, or other embeddings, noise, given frames "
+                   "or injected tensors"}};
+    const char *at = ours;
+    while (*at && *at == theirs[at - ours]) at++;
+    while (at > ours && (at[-1] != ' ' || !key_length(at))) at--;
+    const size_t k = key_length(at);
+    int a, b;
+    const char *there = value_of(theirs, at, k, &a);
+    const char *here = value_of(ours, at, k, &b);
+    snprintf(buf, n, "%.*s: %.*s there, %.*s here", (int)k, at, a, there, b,
+             here);
+    for (size_t i = 0; i < sizeof digests / sizeof *digests; i++)
+        if (strlen(digests[i].key) == k && !memcmp(digests[i].key, at, k))
+            snprintf(buf, n, "%s", digests[i].words);
 }

@@ -52,6 +52,15 @@ tt_status tt_scenes_parse_schedule(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
 
 /* ---- rollout ------------------------------------------------------------- */
 
+/* One line with everything that decides about the bits, in `mem`; the length of
+ * a single rollout is not part of it. */
+char *rollout_identity(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
+                       const tt_rollout_options *o);
+/* The first thing that differs between two such lines, in words: "seed: 1
+ * there, 2 here". */
+void rollout_difference(char *buf, size_t n, const char *theirs,
+                        const char *ours);
+
 /* Set steps, warp and shift to what the policy's official release uses. */
 void tt_rollout_use_schedule(tt_rollout_options *opt, const char *policy);
 

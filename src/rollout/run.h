@@ -27,7 +27,7 @@ struct tt_rollout {
     tt_host *start;              /* and what it was started from, [overlap]   */
     tt_host *x, *flow, *x0, *noise; /* [chunk, C, h, w]                       */
     float *words;                /* [C, h, w] of the generator                */
-    char *identity;              /* what the run is made from: key=value lines*/
+    char *identity;              /* what a state depends on                   */
     tt_progress_fn progress;
     void *progress_user;
     double opened;               /* tt_now() at opening                       */
@@ -91,11 +91,7 @@ void defined_philox(uint32_t out[4], const uint32_t counter[4],
 
 /* ---- state.c ------------------------------------------------------------- */
 
-/* 64-bit digest of n bytes, continued from h; not cryptographic. They are
- * values of `size` bytes (1, 2, 4, 8) in the host's order; of bytes as stored
- * in a file, with size 1, it is the same. */
-uint64_t state_digest(uint64_t h, const void *data, size_t n, size_t size);
-/* The run's options and inputs as key=value lines, in r->arena. */
+/* What a state of this run depends on, in r->arena. */
 char *state_identity(tt_ctx *ctx, tt_rollout *r);
 
 #endif

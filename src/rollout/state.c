@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   a safetensors file: `run` (what the run is made from, as key=value
- *         lines), `progress` (next chunk, rollout, frames done), the latents
- *         a restart needs, every layer's tokens, metadata and policy state,
- *         and `digest` over all of that.
+ * Model   a safetensors file: `run` (what the run is made from, identity.c, and
+ *         what the state itself depends on), `progress` (next chunk, rollout,
+ *         frames done), the latents a restart needs, every layer's tokens,
+ *         metadata and policy state, and `digest` over all of that.
  * Layout  keys and values are [H, rows, D], head by head: whoever holds some
  *         of the heads reads those, whoever wrote them. Rows behind the last
  *         token that was ever written are left out, so a cache with more slots
@@ -22,6 +22,73 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of the file. What `state` of a layer means has a version of its own
+ * (tt_policy_class). */
+enum { FORMAT = 3 };
+
+/* 64-bit digest of n bytes, continued from h; not cryptographic. They are
+ * values of `size` bytes (1, 2, 4, 8) in the host's order; of bytes as stored
+ * in a file, with size 1, it is the same. */
+static uint64_t state_digest(uint64_t h, const void *data, size_t n,
+                             size_t size)
+{
+    const unsigned char *p = data;
+    const bool little = tt_host_little_endian();
+    h ^= (uint64_t)n;
+    for (; n > 0; ) {            /* FNV-1a with 8-byte steps, shifted back */
+        uint64_t word = 0;
+        const size_t k = n < sizeof word ? n : sizeof word;
+        if (little) memcpy(&word, p, k);
+        for (size_t i = 0; !little && i < k; i++)
+            word |= (uint64_t)p[i ^ (size - 1)] << (8 * i);
+        h = (h ^ word) * UINT64_C(0x100000001b3);
+        h ^= h >> 29;
+        p += k;
+        n -= k;
+    }
+    return h;
+}
+
+/* What the operators make of the weights: the time embedding of one timestep.
+ */
+static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
+{
+    const int64_t n = 6 * tt_dit_get_config(m)->dim;
+    const double t = 500;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *e = tt_values(ctx, n / 6), *values = tt_values(ctx, n);
+    const tt_tap_fn tap = ctx->tap;
+    const tt_inject_fn inject = ctx->inject;
+    ctx->tap = NULL;             /* not a point of the run                    */
+    ctx->inject = NULL;
+    tt_dit_time(ctx, m, NULL, e, values, &t, 1);
+    ctx->tap = tap;
+    ctx->inject = inject;
+    const tt_host *e0 = tt_get(ctx, values, n);
+    const uint64_t h =
+        e0 ? state_digest(0, e0, (size_t)n * sizeof *e0, sizeof *e0) : 0;
+    tt_arena_reset(&ctx->scratch, mark);
+    return h;
+}
+
+/* A policy's own state is saved as it lies in memory. */
+char *state_identity(tt_ctx *ctx, tt_rollout *r)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const uint64_t weights = probe_weights(ctx, r->model);
+    const char *run = rollout_identity(ctx, &ctx->scratch, r->model, &r->opt);
+    const size_t room = run ? strlen(run) + 100 : 0;
+    char *text = run ? tt_alloc0(ctx, &r->arena, (int64_t)room, 1, "run record")
+                     : NULL;
+    if (text)
+        snprintf(text, room, "%s\ntether-state %d %s %d %016" PRIx64, run,
+                 FORMAT,
+                 tt_host_little_endian() ? "little-endian" : "big-endian",
+                 tt_cache_class(r->cache)->state_version, weights);
+    tt_arena_reset(&ctx->scratch, m);
+    return text;
+}
 
 /* ---- the parts of the file, in order ------------------------------------- */
 
@@ -244,7 +311,6 @@ static tt_ctx context_of_file(const tt_ctx *ctx)
     tt_ctx disk = *ctx;
     disk.scratch = (tt_arena){0};
     disk.team = NULL;
-    disk.place = NULL; /* a state is not an output */
     return disk;
 }
 
@@ -295,36 +361,23 @@ static int64_t rows_in_file(const tt_file *f, const tt_layer *y)
     return fits ? e->t.dim[0] : y->cap;
 }
 
-/* A video of one rollout may become longer than it was to be. */
-static bool grows(const char *theirs, size_t n, const char *ours)
-{
-    static const char key[] = "latents=";
-    const size_t k = sizeof key - 1;
-    if (n <= k || n > 40 || memcmp(theirs, key, k) || memcmp(ours, key, k)
-        || !strstr(ours, "\nrollouts=1\n")) return false;
-    return strtoll(theirs + k, NULL, 10) <= strtoll(ours + k, NULL, 10);
-}
-
-/* Compare the lines of two runs; the sentence shows the first difference. */
+/* The sentence shows the first difference. */
 static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
                                 const char *ours, const char *path)
 {
+    char what[200] = "another version of the program, or other weights";
     if (n == strlen(ours) && !memcmp(theirs, ours, n)) return TT_OK;
-    const char *end = theirs + n;
-    while (theirs < end || *ours) {
-        const char *a = memchr(theirs, '\n', (size_t)(end - theirs));
-        const size_t na = (size_t)((a ? a : end) - theirs);
-        const size_t nb = strcspn(ours, "\n");
-        const bool same = na == nb && !memcmp(theirs, ours, na);
-        if (!a || !ours[nb] || (!same && !grows(theirs, na, ours)))
-            return tt_fail(ctx, TT_EINVAL, "%s was saved by another run: %.*s "
-                           "there, %.*s here", path,
-                           na > 80 ? 80 : (int)na, theirs,
-                           nb > 80 ? 80 : (int)nb, ours);
-        theirs = a + 1;
-        ours += nb + 1;
-    }
-    return TT_OK;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    char *there = tt_alloc0(ctx, &ctx->scratch, (int64_t)n + 1, 1, "a line");
+    char *here = tt_strdup(ctx, &ctx->scratch, ours);
+    if (!there || !here) return ctx->status;
+    memcpy(there, theirs, n);
+    there[strcspn(there, "\n")] = here[strcspn(here, "\n")] = 0;
+    if (strcmp(there, here))
+        rollout_difference(what, sizeof what, there, here);
+    tt_arena_reset(&ctx->scratch, m);
+    return tt_fail(ctx, TT_EINVAL, "%s was saved by another run (%s)", path,
+                   what);
 }
 
 /* The digest of the file's layer, continued from *h. */

@@ -14,7 +14,7 @@
 #include "io/json.h"
 #include "io/jsonout.h"
 #include "io/place.h"
-#include "run/identity.h"
+#include "rollout/rollout.h"
 #include "io/outfile.h"
 
 enum { HEADER_MAX = 1 << 20 };
@@ -341,7 +341,7 @@ static void name_difference(const latents_file *f, const int64_t dim[5],
     if (!f->theirs)
         snprintf(buf, n, "it does not say which run made it");
     else if (strcmp(f->theirs, run))
-        identity_difference(buf, n, f->theirs, run);
+        rollout_difference(buf, n, f->theirs, run);
     else if (f->length && f->length != dim[1])
         snprintf(buf, n, "another length: %lld latents there, %lld here",
                  (long long)f->length, (long long)dim[1]);
@@ -527,28 +527,47 @@ tt_status latents_file_open(latents_file *f, const int64_t dim[5],
     return f->ctx->status;
 }
 
-bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
-                     const char *run, bool may_grow, char *why, size_t n)
+/* The file of latents `path`, else what it is called until it is complete; -1:
+ * neither is there, or it has no frame. */
+static int open_latents(tt_ctx *ctx, tt_arena *mem, const char *path)
+{
+    char name[4400];
+    const char *final = tt_out_target(ctx, mem, path);
+    for (int i = 0; final && i < 2; i++) {
+        snprintf(name, sizeof name, "%.4300s%s", final,
+                 i ? ".unfinished" : "");
+        const int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        const content c = fd >= 0 ? content_of(fd) : NOTHING;
+        if (c == A_RUN) return fd;
+        if (fd >= 0) close(fd);
+        if (c == DAMAGED) break; /* it would be lost */
+    }
+    return -1;
+}
+
+int64_t latents_file_look(tt_ctx *ctx, const char *path, const int64_t dim[5],
+                          const char *run, bool may_grow, char *why, size_t n)
 {
     latents_file f = {.ctx = ctx, .path = path, .lock = -1,
                       .may_grow = may_grow};
     int64_t frames;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open_latents(ctx, &f.mem, path);
     set_sizes(&f, dim);
     const bool is = fd >= 0 && make_header(&f, dim, run)
-                 && same_run(&f, fd, dim, run, &frames) && f.done == frames;
-    if (!is && why) name_difference(&f, dim, run, why, n);
+                 && same_run(&f, fd, dim, run, &frames);
+    if (!is && fd >= 0 && n) name_difference(&f, dim, run, why, n);
     if (fd >= 0) close(fd);
     tt_arena_free(&f.mem);
-    return is;
+    return is ? f.done : 0;
 }
 
-bool latents_file_of_a_run(const char *path)
+bool latents_file_of_a_run(tt_ctx *ctx, const char *path)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool is = fd >= 0 && content_of(fd) == A_RUN;
+    tt_arena mem = {0};
+    const int fd = open_latents(ctx, &mem, path);
     if (fd >= 0) close(fd);
-    return is;
+    tt_arena_free(&mem);
+    return fd >= 0;
 }
 
 tt_status latents_file_read(latents_file *f, tt_real *frames)
@@ -618,7 +637,7 @@ tt_status latents_file_finish(latents_file *f)
     bad = fclose(file) || bad;
     if (f->complete) return TT_OK;
     if (bad) return f->ctx->status ? f->ctx->status : failed(f);
-    if (place_rename(NULL, f->unfinished, f->final, f->is_new))
+    if (place_rename(f->unfinished, f->final, f->is_new))
         return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
                        place_reason());
     f->empty = false;

@@ -83,11 +83,12 @@ tt_status latents_file_finish(latents_file *f);
  * a zeroed latents_file. */
 void latents_file_close(latents_file *f);
 
-/* Is there a complete file `path` of this very run, or, with `may_grow`, of a
- * shorter one? If not, why[n] says what differs; it may be NULL. */
-bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
-                     const char *run, bool may_grow, char *why, size_t n);
-/* Is there any file of a run at `path`? */
-bool latents_file_of_a_run(const char *path);
+/* Frames of this very run, or with `may_grow` of a shorter one, in the file
+ * `path`, or in what it is called until it is complete. 0: why[n] says what
+ * differs, where there is a file. */
+int64_t latents_file_look(tt_ctx *ctx, const char *path, const int64_t dim[5],
+                          const char *run, bool may_grow, char *why, size_t n);
+/* Is there one of any run? */
+bool latents_file_of_a_run(tt_ctx *ctx, const char *path);
 
 #endif

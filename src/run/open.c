@@ -253,7 +253,7 @@ static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (tt_team_size(ctx) == 1) return ctx->status;
-    const char *all = identity_make(ctx, &ctx->scratch, r->dit, &r->opt);
+    const char *all = rollout_identity(ctx, &ctx->scratch, r->dit, &r->opt);
     tt_team_compare(ctx, "the run", all ? all : "");
     const char *words = words_of_ranks(ctx, r);
     tt_team_compare(ctx, "the run", words ? words : "");
@@ -504,37 +504,24 @@ const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
 {
     if (tt_run_encode(ctx, run)) return NULL;
     const tt_rollout_options o = run_options(ctx, run, i, mem);
-    return ctx->status ? NULL : identity_make(ctx, mem, run->dit, &o);
+    return ctx->status ? NULL : rollout_identity(ctx, mem, run->dit, &o);
 }
 
-static bool made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path,
-                 char *why, size_t n)
+int64_t tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path,
+                    char *why, size_t n)
 {
     int64_t dim[5];
     tt_arena mem = {0};
-    if (ctx->status || !path || access(path, F_OK)) return false;
+    if (ctx->status || !path) return 0;
     const char *identity = tt_run_identity(ctx, run, i, &mem);
     if (identity) run_shape(dim, run, &run->opt);
-    const bool is = identity && latents_file_is(ctx, path, dim, identity,
-                                                run->s.resume, why, n);
+    const int64_t frames = !identity ? 0
+        : latents_file_look(ctx, path, dim, identity, run->s.resume, why, n);
     tt_arena_free(&mem);
-    return is;
+    return frames;
 }
 
-bool tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path)
+bool tt_run_made_by_any(tt_ctx *ctx, const char *path)
 {
-    return made(ctx, run, i, path, NULL, 0);
-}
-
-const char *tt_run_difference(tt_ctx *ctx, tt_run *run, int64_t i,
-                              const char *path, tt_arena *mem)
-{
-    char why[200] = "";
-    made(ctx, run, i, path, why, sizeof why);
-    return *why && !ctx->status ? tt_strdup(ctx, mem, why) : NULL;
-}
-
-bool tt_run_made_by_any(const char *path)
-{
-    return path && latents_file_of_a_run(path);
+    return path && latents_file_of_a_run(ctx, path);
 }

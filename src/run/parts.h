@@ -11,7 +11,6 @@
  *   texts.c              prompts to embeddings; the encoder is gone afterwards
  *   encode.c, given.c    pictures and videos through the VAE; given frames
  *   open.c               everything that can be refused before work begins
- *   identity.c           what a run is made from, in one line
  *   video.c              one video: rollout, file of latents, stop and resume
  *   checkpoint.c         the state of its rollout on the disk, now and then
  *   latents_file.c       that file
@@ -226,9 +225,6 @@ tt_rollout_options run_options(tt_ctx *ctx, tt_run *run, int64_t i,
                                tt_arena *mem);
 /* Embeddings one video is made from: [first, first + n). */
 int run_prompts_of(const tt_run *run);
-/* One line with everything that decides about the bits; in `mem`. */
-const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
-                          const tt_rollout_options *o);
 /* The shape of its latents: [rollouts, n0+n, C, h, w]. */
 void run_shape(int64_t dim[5], const tt_run *run, const tt_rollout_options *o);
 /* Scenes as records show them; in `mem`. */

@@ -141,19 +141,6 @@ static void write_inputs(tt_ctx *ctx, json_out *j, const record *r)
     json_close(j, ']');
 }
 
-static void write_scenes(json_out *j, const video *v)
-{
-    json_open(j, "scenes", '[');
-    for (int i = 0; i < v->opt.nscenes; i++) {
-        json_open(j, NULL, '{');
-        json_int(j, "chunk", v->scene[i].chunk);
-        json_bool(j, "cut", v->scene[i].cut);
-        json_str(j, "prompt", v->scene[i].prompt);
-        json_close(j, '}');
-    }
-    json_close(j, ']');
-}
-
 static void write_video(json_out *j, const tt_run *run)
 {
     const video *v = &run->now;
@@ -161,7 +148,7 @@ static void write_video(json_out *j, const tt_run *run)
     json_open(j, "video", '{');
     json_str(j, "prompt", v->what.text);
     if (v->what.extended) json_str(j, "extended_prompt", v->what.extended);
-    if (o->nscenes) write_scenes(j, v);
+    tt_recorder_scenes(j, v->scene, o->nscenes);
     if (run->s.noise) { /* whatever made it; it is among the inputs */
         json_str(j, "seed", NULL);
         json_str(j, "generator", "file");
@@ -277,4 +264,47 @@ tt_status tt_run_record(tt_ctx *ctx, tt_run *run, const char *path,
     write_times(&j, &run->record, facts);
     json_end(&j);
     return tt_out_finish(ctx, &out);
+}
+
+/* ---- inside pictures and videos ------------------------------------------ */
+
+/* "/models/demo/" -> "demo" */
+static const char *last_part(const char *path, int *n)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin && path[begin - 1] != '/') begin--;
+    *n = (int)(end - begin);
+    return path + begin;
+}
+
+const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
+{
+    tt_run_video v;
+    if (tt_run_video_at(ctx, run, i, &v)) return NULL;
+    const tt_rollout_options *o = &run->opt;
+    const tt_model_paths *p = &run->s.model;
+    tt_class vae;
+    const bool own = !tt_model_vae_class(ctx, &vae, p) && vae != TT_CLASS_F32;
+    const char *prompt = v.extended ? v.extended
+                       : v.text ? v.text : "(from embeddings)";
+    const char *from = p->checkpoint ? p->checkpoint : p->model ? p->model
+                     : p->dit ? p->dit : "unknown";
+    int n;
+    const char *model = last_part(from, &n);
+    const size_t size = strlen(prompt) + (size_t)n + 600;
+    char *text = tt_alloc(ctx, mem, (int64_t)size, 1, "comment");
+    if (text)
+        snprintf(text, size, "%s\nSteps: %d, Sampler: Self-Forcing, CFG scale: "
+                 "1, Seed: %llu, Size: %lldx%lld, Model: %.*s, Sample: %u, "
+                 "Latents: %lld, Chunk: %lld, Shift: %g, Cache: %s, Budget: "
+                 "%lld, Backend: %s %s%s%s, Version: tether %s", prompt,
+                 o->nsteps, (unsigned long long)v.seed, (long long)(8 * o->w),
+                 (long long)(8 * o->h), n, model, (uint32_t)v.sample,
+                 (long long)o->latents, (long long)o->chunk, o->shift,
+                 o->policy.name, (long long)o->policy.K, ctx->ops->name,
+                 tt_class_name(ctx->ops->cls), own ? ", VAE: " : "",
+                 own ? tt_class_name(vae) : "", tt_version());
+    return text;
 }

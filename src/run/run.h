@@ -204,16 +204,16 @@ tt_status tt_run_claim(tt_ctx *ctx, tt_run *run, int64_t i, const char *path);
  * latents, saved states and run.json carry it. */
 const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i,
                             tt_arena *mem);
-/* Is `path` the complete file of latents of video i of this very run? With
- * `resume` also of a shorter one, which the run would go on from. */
-bool tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path);
-/* What makes the file of latents `path` another run's, in words; in `mem`:
- * "seed: 1 there, 2 here". NULL where tt_run_made is true, or nothing is there.
+/* Latent frames of video i of this very run in the file of latents `path`, or
+ * in what it is called until it is complete; 0: none. With `resume` also of a
+ * shorter run, which this one would go on from. What makes it another run's in
+ * `why`, in words: "seed: 1 there, 2 here" (n 0: not wanted; it stays where
+ * nothing is there).
  * Errors  those of tt_run_encode */
-const char *tt_run_difference(tt_ctx *ctx, tt_run *run, int64_t i,
-                              const char *path, tt_arena *mem);
-/* Is there a file of latents of any run at `path`? */
-bool tt_run_made_by_any(const char *path);
+int64_t tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path,
+                    char *why, size_t n);
+/* Are there latents of any run at `path`, complete or not? */
+bool tt_run_made_by_any(tt_ctx *ctx, const char *path);
 
 /* Begin video i: open its files and, with `resume`, go on from what is there.
  *   files  their names; NULL: latents-out, preview, trace-cache and analyze of

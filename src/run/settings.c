@@ -206,18 +206,18 @@ static const tt_setting fixed[] = {
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Files that are there"},
     {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,
-     "go on where the same command was interrupted, to the same bits: latents "
-     "from NAME.unfinished, decoding from OUTPUT.frames. Of several videos "
-     "those that are complete are left as they are. With a larger --latents "
-     "a finished video is made longer"},
+     "go on where the same command was interrupted, to the same bits, from the "
+     "latents in NAME.unfinished; the video is decoded again. Of several "
+     "videos those that are complete are left as they are. With a larger "
+     "--latents a finished video is made longer. What is there is replaced "
+     "where the latents are of this very run"},
     {TT_SETTING_INT, "checkpoint-every", 0, AT(checkpoint_every), "N",
      "save the state of the run every N chunks, beside the latents; 0: never. "
      "--resume goes on from it at once (default: as often as costs 1 % of the "
      "time). A policy that cannot go on without a state also saves its first "
      "chunk"},
     {TT_SETTING_FLAG, "overwrite", 0, AT(overwrite), NULL,
-     "replace files of other runs, discard unfinished work. Without it only "
-     "the run that made a file may replace it"},
+     "replace files that are there, discard unfinished work"},
     {TT_SETTING_END, NULL, 0, 0, NULL, NULL},
 };
 

@@ -434,11 +434,11 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
     int64_t dim[5];
-    const char *identity = identity_make(ctx, &v->mem, run->dit, &v->opt);
+    const char *identity = rollout_identity(ctx, &v->mem, run->dit, &v->opt);
     const unsigned flags = tt_policy_class_of(&v->opt.policy)->flags;
     run_shape(dim, run, &v->opt);
     TT_TRY(tt_team_compare(ctx, "the video", identity ? identity : ""));
-    v->opt.origin = v->identity = identity;
+    v->identity = identity;
     TT_TRY(checkpoint_open(ctx, run));
     v->noisy = v->keep.on && (flags & TT_KEEPS_NOISY);
     run->file.may_grow = v->opt.rollouts == 1

@@ -193,12 +193,6 @@ void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s)
     vae_slot_push(s);
 }
 
-void vae_conv_pass(tt_ctx *ctx, vae_slot *s)
-{
-    tt_team_halo(ctx, *s->spare, &s->band, s->width);
-    vae_slot_push(s);
-}
-
 /* Values that are rounded at a time: what they pass through stays in caches. A
  * device takes more of them, for it has to be told each time. */
 #define PIECE ((int64_t)1 << 19)

@@ -12,11 +12,6 @@
  *         places in all sizes; rank 0 gets the pictures.
  * Holds   Everything that outlives a call is in d->slots and d->frame; the
  *         slots' indices are the official ones.
- * Seek    A picture depends on 38 latent frames before its own and on no
- *         earlier one, because every causal convolution sees two frames back.
- *         So a decoder that begins there shows the same bits; what it made
- *         without a past has left the slots when the first picture is shown.
- *         Deeper stages look back less far, and begin later.
  * Next    causal_conv.c, resblock.c, attention.c, resample.c */
 #include "core/finite.h"
 #include "vae/taehv.h"
@@ -33,7 +28,6 @@ struct tt_vae_decoder {
     int64_t h, w;         /* latent size                                      */
     tt_band band[STAGES]; /* lines of a stage's frames that are ours          */
     int64_t frame;        /* latent frames decoded so far                     */
-    int64_t shown;        /* the first one whose pictures are given           */
     vae_slots slots;
     tt_frame_fn emit;     /* of the call in progress                          */
     void *user;
@@ -200,40 +194,6 @@ int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
     return vae_slot_view(s, frame);
 }
 
-/* ---- begin in the middle ------------------------------------------------ */
-
-/* Latent frames before the first one shown that stage s has to see: twice its
- * causal convolutions and those behind it, in frames of that stage. */
-static int64_t reach(int s)
-{
-    int64_t n = 0;
-    for (int i = STAGES - 1;; i--) {
-        const int end = i + 1 < STAGES ? stage_slot[i + 1] : HEAD_SLOT + 1;
-        n += 2 * (end - (i ? stage_slot[i] : 0));
-        if (i == s) break;
-        const int64_t times = stage_rate[i] / stage_rate[i - 1];
-        n = (n + times - 1) / times;
-    }
-    return (n + stage_rate[s] - 1) / stage_rate[s];
-}
-
-int64_t tt_vae_decoder_seek(tt_vae_decoder *d, int64_t frame)
-{
-    if (!d || frame < 0) return -1;
-    TT_ASSERT(d->frame == 0);
-    const int64_t n = d->v->tiny ? TAEHV_REACH : reach(0);
-    d->shown = frame;
-    d->frame = frame > n ? frame - n : 0;
-    if (d->v->tiny && frame) d->tiny.trim = 4 * (frame - d->frame);
-    return d->frame;
-}
-
-/* Is what stage s makes of this latent frame seen by anything? */
-static bool is_seen(const tt_vae_decoder *d, int s)
-{
-    return d->shown - d->frame <= reach(s);
-}
-
 /* ---- decode ------------------------------------------------------------- */
 
 static void swap(tt_real **a, tt_real **b)
@@ -297,10 +257,6 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
     const int64_t w = slot->dim[1];
     char name[32], word = 0;
     vae_norm_silu(ctx, slot, x, net->gamma);
-    if (d->frame < d->shown) {
-        vae_conv_pass(ctx, slot);
-        return;
-    }
     tt_real *rgb = tt_values(ctx, slot->dim[0] * w * 3);
     vae_conv_step(ctx, rgb, &net->head, slot);
     snprintf(name, sizeof name, "rgb/t.%d", t);
@@ -332,12 +288,11 @@ static void leave(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real *x,
     const vae_resample *up = &d->v->dec.up[s];
     vae_slot *slot = &d->slots.slot[stage_slot[s] + 6];
     if (up->mode == VAE_UP2D || d->frame == 0) {
-        if (is_seen(d, s + 1)) stage(ctx, d, s + 1, t, x);
+        stage(ctx, d, s + 1, t, x);
         return;
     }
     vae_slot_copy(ctx, slot, x);
     vae_up_time(ctx, y, x, up, slot);
-    if (!is_seen(d, s + 1)) return;
     stage(ctx, d, s + 1, 2 * t, y);
     stage(ctx, d, s + 1, 2 * t + 1, x);
 }

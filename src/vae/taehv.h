@@ -15,10 +15,6 @@
 #include "vae/vae_internal.h"
 
 enum { TAEHV_Z = 16, TAEHV_STAGES = 3, TAEHV_TRIM = 3 };
-/* Latent frames before its own that a picture depends on: nine memory blocks
- * look one frame back, three of them at two frames for each latent frame. */
-enum { TAEHV_REACH = 8 };
-
 /* y = relu(c2(relu(c1(relu(c0(x_t, x_{t-1}))))) + x_t) */
 typedef struct taehv_mem {
     vae_conv c[3];         /* c[0] reads two frames                           */

@@ -57,13 +57,6 @@ int64_t tt_vae_history_bytes(const tt_vae *v, int64_t h, int64_t w);
  * one, which gives a single picture. */
 double tt_vae_decoder_operations(const tt_vae *v, int64_t h, int64_t w);
 
-/* Begin in the middle: the pictures of latent frame `frame` are the first that
- * are given. For a decoder that has decoded nothing. Returns the latent frame
- * that tt_vae_decode_next is to be given first, max(0, frame - 38) (the tiny
- * decoder: 8), -1 without a decoder; from `frame` on the bits are those of a
- * decode from the beginning. The frames before cost 8 to 9 whole ones. */
-int64_t tt_vae_decoder_seek(tt_vae_decoder *d, int64_t frame);
-
 /* For debugging: the frames that convolution `slot` (0..31, official order)
  * remembers, oldest first: our lines of them, each dim = [H, W, C]; of a class
  * other than f32 packed bf16 numbers where W * C is even. Returns their number,

@@ -151,8 +151,6 @@ void vae_conv_frame(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
 /* The same with the input in the slot's spare frame and history in the slot;
  * the input then becomes history. kt is 3. */
 void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s);
-/* The input becomes history, and nothing is made of it. */
-void vae_conv_pass(tt_ctx *ctx, vae_slot *s);
 /* slot input = silu(norm(x)), what stands before every 3x3x3 convolution. */
 void vae_norm_silu(tt_ctx *ctx, vae_slot *s, const tt_real *x,
                    const tt_real *gamma);

@@ -12,24 +12,16 @@ static void test_overwrite(void)
                               "--trace-cache a.trace --analyze ra")) == 0,
            "a run: %s", said);
     run_after("cp a.y4m a.kept; cp a.png png.kept; ", "--version > /dev/null");
+    refuses(2, "-o would replace a.y4m, which is there; give another name, or "
+            "--overwrite (--resume goes on", "%s", tiny_run("-o a.y4m"));
     expect(run("%s", tiny_run("-o a.y4m --contact-sheet a.png --record a.json "
-                              "--trace-cache a.trace --analyze ra")) == 0,
+                              "--trace-cache a.trace --analyze ra --resume"))
+           == 0 && same(at("a.y4m"), at("a.kept")),
            "the same run again: %s", said);
     expect(run("%s", tiny_run("-o a.y4m -t 2 --resume")) == 0,
            "the same with --resume: %s", said);
     expect(run("%s", tiny_run("-o a.y4m --contact-sheet n.png --resume")) == 0
            && same(at("n.png"), at("a.png")), "a sheet named later: %s", said);
-    static const char *const later[] = {"--contact-sheet", "--animation",
-                                        "--record", "--trace-cache"};
-    static const char *const name[] = {"o.png", "o.apng", "o.json", "o.st"};
-    for (int i = 0; i < 4; i++) {
-        char more[100];
-        put_file(at(name[i]), "mine", 0644);
-        snprintf(more, sizeof more, "-o a.y4m %s %s --resume", later[i],
-                 name[i]);
-        refuses(2, "does not list it", "%s", tiny_run(more));
-        expect(!strcmp(text_of(at(name[i])), "mine"), "%s stays", name[i]);
-    }
     refuses(2, "-o would replace a.y4m", "%s", tiny_run("-o a.y4m -s 1"));
     refuses(2, "--overwrite", "%s", tiny_run("-o a.y4m --cache fifo"));
     expect(same(at("a.y4m"), at("a.kept")), "the video is kept");
@@ -68,74 +60,55 @@ static void test_overwrite(void)
                == 0, "standard output: %s", said);
 }
 
-/* Latents of this very run are complete; what else is there is not its own. */
+/* Latents of this very run prove that its outputs are its own; those of another
+ * one, and none, prove nothing. */
 static void test_theirs(void)
 {
     static const char *const more[] = {
-        "--latents-out t --resume -o v8.y4m", "--latents-out t -o v8.y4m",
-        "--latents-out t --resume -o v8.y4m --latents 9",
-        "--latents-out t --resume -o t.y4m --analyze ro",
-        "--latents-out t --resume -o t.y4m --trace-cache ro/trace.safetensors",
-        "--latents-out t --resume -o t.y4m --record v8.json",
-        "--latents-out t --resume -o t.y4m --dump v8.dump",
-        "--latents-out t --resume -o t.y4m --preview=v8.png",
-        "--latents-out t --resume -o t.y4m --contact-sheet v8.png",
-        "--latents-out t --resume -o t.y4m --animation v8.apng",
-        "--latents-out t --resume -o op/%05d.png"};
-    expect(run("%s", tiny_run("-o t.y4m --latents-out t")) == 0, "%s", said);
+        "-o v8.y4m", "-o v8.y4m --latents 9", "-o w.y4m --analyze ro",
+        "-o w.y4m --trace-cache ro/trace.safetensors",
+        "-o w.y4m --record v8.json", "-o w.y4m --dump v8.dump",
+        "-o w.y4m --preview=v8.png", "-o w.y4m --contact-sheet v8.png",
+        "-o w.y4m --animation v8.apng", "-o op/%05d.png"};
+    char args[200];
     expect(run("%s", tiny_run("-s 8 -o v8.y4m --analyze ro --record v8.json "
                               "--dump v8.dump --contact-sheet v8.png "
                               "--animation v8.apng")) == 0
            && run("%s", tiny_run("-s 8 -o op/%05d.png")) == 0, "%s", said);
-    run_after("mkdir kept; mv v8.l* kept; cp -r v8.* ro op kept; ",
-              "--version > /dev/null");
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        refuses(2, "this run did not make: t.files does not list it", "%s",
-                tiny_run(more[i]));
-    run_after("diff -r kept/ro ro > d; diff -r kept/op op >> d; for f in v8.*; "
-              "do cmp kept/$f $f >> d; done; ", "--version > /dev/null");
+    run_after("mkdir kept; mv op.l* kept; mv v8.l* t8; cp -r v8.* ro op kept; "
+              "cp t8 kept; ", "--version > /dev/null");
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < sizeof more / sizeof *more; k++) {
+            snprintf(args, sizeof args, "--latents-out %s %s --resume",
+                     i ? "t8" : "nothing", more[k]);
+            refuses(2, "would replace", "%s", tiny_run(args));
+            expect(strstr(said, i ? "(seed: 8 there, 0 here)"
+                                  : "(no latents of this run are there)")
+                   != NULL, "why, last: %s", said);
+        }
+    run_after("diff -r kept/ro ro > d; diff -r kept/op op >> d; for f in v8.* "
+              "t8; do cmp kept/$f $f >> d; done; ", "--version > /dev/null");
     expect(!*text_of(at("d")), "all stay: %s", text_of(at("d")));
     unlink(at("op/00000.png"));
-    refuses(2, "would replace op/00001.png", "%s", tiny_run(more[10]));
+    refuses(2, "would replace op/00001.png", "%s",
+            tiny_run("--latents-out nothing -o op/%05d.png"));
+    put_file(at("words"), "words of somebody", 0644);
+    refuses(2, "would replace words", "%s",
+            tiny_run("--latents-out words -o w.y4m --resume"));
 }
 
-/* Its own files, wherever they went; and those of them that were changed. */
+/* Its own, made longer. */
 static void test_own(void)
 {
-    run_after("mkdir mv; cp t.y4m mv; mv t t.files mv; cp mv/t.y4m mv/u.y4m; ",
-              "--version > /dev/null");
-    expect(run("%s", tiny_run("--latents-out mv/t --resume -o mv/u.y4m")) == 0
-           && run("%s", tiny_run("--latents-out mv/t --resume -o mv/t.y4m "
-                                 "--latents 9")) == 0, "copies: %s", said);
-    expect(run("%s", tiny_run("-o t9.y4m --latents 9")) == 0
-           && same(at("mv/t.y4m"), at("t9.y4m")), "made longer: %s", said);
-    FILE *f = fopen(at("mv/u.y4m"), "r+b");
-    expect(f && !fseek(f, 5000, SEEK_SET) && fputs("mine", f) >= 0
-           && !fclose(f), "edited");
-    refuses(2, "would replace mv/u.y4m", "%s",
-            tiny_run("--latents-out mv/t --resume -o mv/u.y4m --latents 9"));
-    unlink(at("mv/t.files"));
-    refuses(2, "would replace mv/t.y4m", "%s",
-            tiny_run("--latents-out mv/t --resume -o mv/t.y4m --latents 9"));
-    put_file(at("mv/t.files"), "tether-fi", 0644); /* torn off */
-    refuses(2, "would replace mv/t.y4m", "%s",
-            tiny_run("--latents-out mv/t --resume -o mv/t.y4m --latents 9"));
-    put_file(at("mv/t.files"), "mine", 0644);
-    refuses(2, "is no list of the files of a run", "%s",
-            tiny_run("--latents-out mv/t --resume -o mv/n.y4m --latents 9"));
-    expect(run("%s", tiny_run("--latents-out mv/t --resume -o mv/t.y4m "
-                              "--latents 9 --overwrite")) == 0
-           && run("%s", tiny_run("--latents-out mv/t --resume -o mv/t.y4m "
-                                 "--latents 9")) == 0, "a new list: %s", said);
-    refuses(2, "-o and the list of this run's files would both write", "%s",
-            tiny_run("--latents-out w.y4m --resume -o w.y4m.files"));
+    expect(run("%s", tiny_run("-o t.y4m --latents-out t")) == 0
+           && run("%s", tiny_run("-o t.y4m --latents-out t --resume "
+                                 "--latents 9")) == 0
+           && run("%s", tiny_run("-o t9.y4m --latents 9")) == 0
+           && same(at("t.y4m"), at("t9.y4m")), "made longer: %s", said);
     expect(run("%s", tiny_run("-o q/%05d.png --latents-out q.st")) == 0
            && run("%s", tiny_run("-o q/%05d.png --latents-out q.st --resume "
                                  "--latents 9")) == 0
            && exists(at("q/00032.png")), "pictures: %s", said);
-    put_file(at("q/00040.png"), "mine", 0644);
-    refuses(2, "would replace q/00040.png", "%s",
-            tiny_run("-o q/%05d.png --latents-out q.st --resume --latents 12"));
 }
 
 /* Zeros in the file `name`, `at_end` bytes before its end. */
@@ -172,12 +145,12 @@ static void test_finished(void)
         for (size_t k = 0; k < sizeof other / sizeof *other; k++) {
             snprintf(more, sizeof more, "--no-decode --latents-out f %s %s",
                      i ? "--resume" : "", other[k][0]);
-            snprintf(words, sizeof words, "--latents-out would replace f, "
-                     "which this run did not make (%s)", other[k][1]);
+            snprintf(words, sizeof words, i ? "--latents-out would replace f, "
+                     "which is there; give another name, or --overwrite (%s)"
+                     : "--latents-out would replace f, which is there",
+                     other[k][1]);
             refuses(2, words, "%s", tiny_run(more));
         }
-    refuses(2, "(another length: 6 latents there, 9 here)", "%s",
-            tiny_run("--no-decode --latents-out f --latents 9"));
     refuses(2, "(another length: 6 latents there, 3 here)", "%s",
             tiny_run("--no-decode --latents-out f --latents 3 --resume"));
     put_other_inputs();
@@ -185,7 +158,7 @@ static void test_finished(void)
             "--embeds e2 -W 32 -H 32 --latents 6 --no-decode --latents-out f "
             "--resume");
     refuses(2, "(other weights)", "generate -q -t 1 -m m2 --embeds e -W 32 -H "
-            "32 --latents 6 --no-decode --latents-out f");
+            "32 --latents 6 --no-decode --latents-out f --resume");
     expect(same(at("f"), at("f.kept")) && !exists(at("f.unfinished")),
            "a finished run is kept");
     expect(run("%s", tiny_run("--no-decode --latents-out f --resume")) == 0
@@ -310,13 +283,11 @@ static void test_links(void)
     expect(!symlink("disk/v.y4m", at("v.y4m"))
            && !symlink("disk/v.st", at("v.st")), "links to nothing yet");
     for (int i = 0; i < 2; i++)
-        expect(run("%s", tiny_run("-o v.y4m --latents-out v.st")) == 0
+        expect(run("%s", tiny_run(i ? "-o v.y4m --latents-out v.st --resume"
+                                    : "-o v.y4m --latents-out v.st")) == 0
                && is_link(at("v.y4m")) && is_link(at("v.st"))
                && exists(at("disk/v.y4m")) && exists(at("disk/v.st")),
                "links are followed, round %d: %s", i, said);
-    expect(exists(at("disk/v.st.files"))
-           && run("%s", tiny_run("-o v.y4m --latents-out disk/v.st --resume"))
-              == 0, "the list is where the latents are: %s", said);
     refuses(2, "would replace v.y4m", "%s",
             tiny_run("-o v.y4m --latents-out v.st -s 1"));
     /* one file under two names: a link to nothing yet, and a link to it */

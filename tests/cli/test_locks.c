@@ -95,15 +95,6 @@ static void test_late(void)
            && strstr(text_of(at("late.said")), "made meanwhile, and it stays")
            && !strcmp(text_of(at("late")), "mine"), "latents: %s",
            text_of(at("late.said")));
-    unlink(at("late"));
-    expect(run("%s", tiny_run("--no-decode --latents-out late --cache fifo "
-                              "--latents 240 --resume --record late.json"))
-           == 0 && !exists(at("late.unfinished")), "complete: %s", said);
-    put_between("--no-decode --latents-out late --record late.json",
-                "late.json");
-    expect(atoi(text_of(at("late.status"))) == 1
-           && !strcmp(text_of(at("late.json")), "mine"), "in the place of a "
-           "file of its own: %s", text_of(at("late.said")));
 }
 
 int main(int argc, char **argv)

@@ -205,21 +205,12 @@ static inline int run(const char *in, const char *command, const char *more)
 
 /* ---- what is left -------------------------------------------------------- */
 
-/* The list of a run's files: where it cannot be written, the run warns, goes on
- * and asks for --overwrite the next time. */
-static inline bool is_list(const char *name)
-{
-    const size_t n = strlen(name);
-    return n > 6 && !strcmp(name + n - 6, ".files");
-}
-
-/* Files that a failure may leave: unfinished latents, states, frames, what can
- * be seen of a video, and half a list. */
+/* Files that a failure may leave: unfinished latents, states, and what can be
+ * seen of a video. */
 static inline bool may_stay(const char *name)
 {
     const size_t n = strlen(name);
-    return strstr(name, ".unfinished") || is_list(name)
-        || (n > 7 && !strcmp(name + n - 7, ".frames"))
+    return strstr(name, ".unfinished")
         || (n > 7 && !strncmp(name + n - 7, ".state", 6));
 }
 
@@ -266,8 +257,8 @@ static inline const char *wrong_file(const char *in, bool unfinished)
     return bad;
 }
 
-/* Is everything of want there, but for lists without `lists`? */
-static inline bool complete(const char *in, bool lists)
+/* Is everything of want there? */
+static inline bool complete(const char *in)
 {
     char path[1200];
     snprintf(path, sizeof path, "%s/%s", below("want"), in);
@@ -280,9 +271,9 @@ static inline bool complete(const char *in, bool lists)
         snprintf(name, sizeof name, "%.600s%s%.300s", in, *in ? "/" : "",
                  e->d_name);
         snprintf(got, sizeof got, "%s/%s", below("got"), name);
-        if (!strcmp(name, PREVIEW) || (!lists && is_list(name))) continue;
+        if (!strcmp(name, PREVIEW)) continue;
         all = all && !stat(got, &st)
-           && (!S_ISDIR(st.st_mode) || complete(name, lists));
+           && (!S_ISDIR(st.st_mode) || complete(name));
     }
     if (d) closedir(d);
     return all;
@@ -309,7 +300,7 @@ static inline const char *judge(const row *r, int status)
     if (status && errors_said() != (strstr(said, OWN_RUN) ? 2 : 1))
         return "not one error is said";
     if (!status && errors_said()) return "an error, and status 0";
-    if (!status && !complete("", false))
+    if (!status && !complete(""))
         return "status 0, and a file is not there";
     return wrong_file("", r->resumes || strstr(r->command, "x.st"));
 }
@@ -337,7 +328,7 @@ static inline const char *judge_again(const row *r)
     if (before_again) before_again();
     const int bad = go_on(r);
     if (bad) return "it cannot be run again";
-    if (!complete("", true)) return "run again, and a file is not there";
+    if (!complete("")) return "run again, and a file is not there";
     return wrong_file("", false);
 }
 

@@ -201,7 +201,7 @@ static void full_disk(const row *r)
            "%s: a disk without room: %s", r->name, strerror(errno));
     const int status = run("got", r->command, "");
     const char *bad = judge(r, status);
-    if (!bad && !complete("", true)) bad = "a file that was there is lost";
+    if (!bad && !complete("")) bad = "a file that was there is lost";
     if (!bad && status) bad = judge_again(r);
     expect(!bad, "%s, all is there and the disk is full: status %d: %s: %s",
            r->name, status, bad ? bad : "", said);

@@ -131,7 +131,8 @@ static void check_resume(const tt_host *want, const char *cache)
     tt_tensor all;
     if (expect_ok(tt_run_latents(ctx, run, &all), "all latents"))
         expect_bits("all latents", all.data, want, ALL * sizeof *want);
-    expect(tt_run_made(ctx, run, 0, at("half.safetensors")), "its own file");
+    expect(tt_run_made(ctx, run, 0, at("half.safetensors"), NULL, 0) == LATENTS,
+           "its own file");
     tt_run_close(run);
     unlink(at("half.safetensors"));
     tt_settings_free(&s);
@@ -226,6 +227,7 @@ static void check_folder(void)
 static void check_growth(const tt_host *want, int chunks)
 {
     static tt_host got[ALL];
+    char why[200] = "";
     const char *file = at("grown.safetensors");
     tt_settings s = settings_of(file, "tether");
     tt_settings_set(ctx, &s, "latents", "6");
@@ -236,11 +238,14 @@ static void check_growth(const tt_host *want, int chunks)
     const bool whole = chunks > 2;
     tt_settings_set(ctx, &s, "latents", "9");
     run = open_run(&s);
-    expect(!tt_run_made(ctx, run, 0, file), "not the file of the longer one");
+    expect(!tt_run_made(ctx, run, 0, file, why, sizeof why)
+           && !strcmp(why, "another length: 6 latents there, 9 here"),
+           "not the file of the longer one: %s", why);
     tt_run_close(run);
     tt_settings_set(ctx, &s, "resume", NULL);
     run = open_run(&s);
-    expect(tt_run_made(ctx, run, 0, file) == whole, "but it goes on from it");
+    expect(tt_run_made(ctx, run, 0, file, NULL, 0) == (whole ? 6 : 3),
+           "but it goes on from it");
     expect(go_on(run, got, whole ? 6 : 3, 9) == LATENTS, "what was missing");
     expect_ok(ctx->status, "a longer run");
     expect_bits("as if it had been as long at once", got, want, sizeof got);
@@ -248,7 +253,7 @@ static void check_growth(const tt_host *want, int chunks)
 
     tt_settings_set(ctx, &s, "latents", "6");
     run = open_run(&s);
-    expect(!tt_run_made(ctx, run, 0, file), "no run is made shorter");
+    expect(!tt_run_made(ctx, run, 0, file, NULL, 0), "no run is made shorter");
     tt_run_close(run);
     tt_file *f;
     expect_ok(tt_file_open(ctx, &f, file), "the file");

@@ -102,7 +102,7 @@ class Ctx(C.Structure):
                 ("path", C.c_char * 256), ("profiling", C.c_bool),
                 ("profile", ProfileRow * 48), ("overwrite", C.c_bool),
                 ("finishing", C.c_bool), ("interrupt", PTR), ("warn", WARN),
-                ("warn_user", PTR), ("place", PTR), ("place_user", PTR)]
+                ("warn_user", PTR)]
 
 
 class RopeTable(C.Structure):

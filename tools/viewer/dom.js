@@ -68,14 +68,11 @@ function list(items) {
     : `${items.slice(0, -1).join(', ')} and ${items[items.length - 1]}`;
 }
 
-// Rows of cells: text, a number as it is to be shown, or an element. Options: classes of a row,
-// columns that hold text.
-function table(columns, rows, {name = '', row = () => '', text = []} = {}) {
-  const cell = (tag, c, i) => h(text.includes(i) ? `${tag}.text` : tag, c);
+// Rows of cells: text, a number as it is to be shown, or an element; row: classes of row i.
+function table(columns, rows, {row = () => ''} = {}) {
   return h('div.wide', {tabindex: 0, role: 'region', 'aria-label': 'table'},
-    h(`table${name}`, h('thead', h('tr', columns.map((c, i) => cell('th', c, i)))),
-      h('tbody', rows.map((r, at) => h('tr', {class: row(at) || null},
-                                       r.map((c, i) => cell('td', c, i)))))));
+    h('table', h('thead', h('tr', columns.map(c => h('th', c)))),
+      h('tbody', rows.map((r, i) => h('tr', {class: row(i) || null}, r.map(c => h('td', c)))))));
 }
 
 const tile = (n, word, kind = '') => h(`div.tile${kind && '.' + kind}`, h('b', n), word);

@@ -4,7 +4,6 @@
 #ifndef CLI_DECODE_H
 #define CLI_DECODE_H
 
-#include "cli/generate/frames_file.h"
 #include "cli/ui/progress.h"
 #include "vae/vae.h"
 
@@ -14,20 +13,16 @@ typedef struct decode_outputs {
     const char *sheet;        /* contact sheet PNG; NULL: none                */
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */
-    const char *command;      /* what goes on with it, in words; NULL: the
-                                 same one with --resume                       */
     const char *source;       /* file of the latents, for messages, or NULL   */
     const char *title, *comment; /* kept inside the files; NULL: nothing      */
     int fps;
     int64_t drop;             /* frames cut from the end of every clip        */
-    frames_file *keep;        /* claimed: frames so far; NULL: none are kept  */
 } decode_outputs;
 
-/* The name of the frames_file for these outputs, in `mem`: beside the video,
- * of pictures beside their folder; for the standard output beside `latents`.
- * NULL: nothing is decoded. */
-const char *decode_frames_name(tt_ctx *ctx, tt_arena *mem,
-                               const decode_outputs *o, const char *latents);
+/* What the video is called until it is complete, and after an interruption:
+ * "cat.mp4" -> "cat.unfinished.mp4", in `mem`; of a link beside the file that
+ * it leads to. NULL: it has no such name (pictures, apng, "-", a pipe). */
+const char *decode_unfinished(tt_ctx *ctx, tt_arena *mem, const char *video);
 
 /* Pixel frames of n latent frames: 1 + 4 (n-1). */
 int64_t decode_frames(int64_t n);
@@ -39,8 +34,7 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
 
 /* One decoding of latents [clips, n, C, h, w] (packed, any float type). Every
  * clip is decoded on its own, one follows the other (CausVid). Frames go out as
- * they are decoded; on a failure nothing is left under a final name. Frames
- * that o->keep holds of these latents are not decoded again. */
+ * they are decoded; on a failure nothing is left under a final name. */
 typedef struct decoding decoding;
 
 /* Open every output. `latents`, `vae`, `p` and the texts of `o` stay until the
@@ -55,9 +49,8 @@ tt_status decode_up_to(decoding *d, int64_t ready);
 double decode_seconds(const decoding *d);
 /* What a second signal is answered with, when nothing else is under way. */
 void decode_stop_words(decoding *d);
-/* Complete the outputs, or with a failure recorded give them up. o->keep is
- * closed; after an interruption, and where files or memory failed, with what
- * there is. */
+/* Complete the outputs, or with a failure recorded give them up; what can be
+ * seen of a video stays under its unfinished name. */
 tt_status decode_end(decoding *d);
 
 /* All of it, split[i % nsplit] latent frames per turn; the result does not

@@ -4,13 +4,13 @@
  *
  * Model   one that fails does not stop the others, an interruption stops all.
  *         What is complete is known from the files: the latents say which run
- *         made them. Behind the last video a table, and JSON for programs. */
+ *         made them, and its outputs are not older. Behind the last video a
+ *         table, and JSON for programs. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/generate/generate_session.h"
-#include "cli/ui/outputs.h"
 #include "io/outfile.h"
 #include "team/team.h"
 #include "io/video.h"
@@ -41,59 +41,35 @@ static bool has_bytes(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size > 0;
 }
 
-/* Were these made as this run would: from as many latents of its own, in the
- * class that is asked for? The list of files tells; that of a shorter video is
- * not the one of these latents. Of numbered pictures the last one tells. */
-static bool all_made(session *s, int64_t i, const tt_run_files *v)
+/* What is older than the latents was made from a shorter part of them. */
+static bool is_made(const char *path, const struct stat *latents)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size > 0
+        && (st.st_mtim.tv_sec > latents->st_mtim.tv_sec
+            || (st.st_mtim.tv_sec == latents->st_mtim.tv_sec
+                && st.st_mtim.tv_nsec >= latents->st_mtim.tv_nsec));
+}
+
+/* Of numbered pictures the last one tells. */
+static bool is_complete(session *s, int64_t i, const tt_run_files *v)
 {
     char last[4096];
-    ledger list;
+    struct stat latents;
+    const tt_rollout_options *r = tt_run_rollout(s->run);
+    const char *run = names_in(s->ctx, &s->mem, v->analyze, "run.json");
     const bool several = v->output && !has_bytes(v->output)
         && tt_pattern_name(last, sizeof last, v->output,
                            tt_run_frames(s->run) - 1);
     const char *const file[] = {several ? last : v->output, v->sheet,
-                                v->animation, v->record};
-    const char *way = session_way(s);
-    bool all = way && !session_open_files(s, i, v, true, &list);
-    for (size_t k = 0; all && k < sizeof file / sizeof *file; k++)
-        all = !file[k] || ledger_made(&list, file[k], way);
-    if (way) ledger_close(&list);
-    return all;
-}
-
-/* As many latents as this run makes? Those of a shorter one are its own too. */
-static bool all_latents(session *s, const char *path)
-{
-    tt_file *f = NULL;
-    const tt_rollout_options *r = tt_run_rollout(s->run);
-    if (tt_file_open(s->ctx, &f, path)) {
-        tt_clear(s->ctx);
-        return false;
-    }
-    const tt_entry *e = tt_file_find(f, "latents");
-    const bool all = e && e->t.rank == 5
-                  && e->t.dim[1] == r->initial_frames + r->latents;
-    tt_file_close(f);
-    return all;
-}
-
-static bool is_complete(session *s, int64_t i, const tt_run_files *v)
-{
-    char first[4096];
-    const char *run = names_in(s->ctx, &s->mem, v->analyze, "run.json");
-    const bool several = v->output && !has_bytes(v->output)
-                      && tt_pattern_name(first, sizeof first, v->output, 0);
-    const char *const file[] = {several ? first : v->output, v->sheet,
                                 v->animation, v->record, v->dump, v->trace,
                                 run};
-    const decode_outputs o = session_outputs(s, v);
-    const char *frames = decode_frames_name(s->ctx, &s->mem, &o, v->latents);
-    if (!v->latents || s->ctx->status || (frames && has_bytes(frames)))
-        return false;
+    if (!v->latents || s->ctx->status || stat(v->latents, &latents)
+        || tt_run_made(s->ctx, s->run, i, v->latents, NULL, 0)
+           < r->rollouts * (r->initial_frames + r->latents)) return false;
     for (size_t k = 0; k < sizeof file / sizeof *file; k++)
-        if (file[k] && !has_bytes(file[k])) return false;
-    return tt_run_made(s->ctx, s->run, i, v->latents)
-        && all_latents(s, v->latents) && all_made(s, i, v);
+        if (file[k] && !is_made(file[k], &latents)) return false;
+    return true;
 }
 
 bool session_is_complete(session *s, int64_t i, const tt_run_files *v)
@@ -217,28 +193,6 @@ static void write_summary(session *s, const char *path)
     tt_out_finish(s->ctx, &o);
 }
 
-/* It is in the list of the first video. */
-static void list_summary(session *s)
-{
-    tt_run_video v;
-    ledger list = {.fd = -1};
-    const tt_run_files files = session_names(s, 0, &v);
-    if (!s->settings->inject) session_open_files(s, 0, &files, true, &list);
-    ledger_watch(&list);
-    write_summary(s, s->settings->summary);
-    ledger_close(&list);
-}
-
-tt_status session_check_summary(session *s)
-{
-    const tt_settings *g = s->settings;
-    if (!g->summary || tt_team_rank(s->ctx) > 0) return s->ctx->status;
-    if (!g->overwrite)
-        TT_TRY(outputs_kind(s->ctx, "--summary", g->summary,
-                            "\"tether_summary\"", "summary"));
-    return tt_out_check(s->ctx, g->summary);
-}
-
 static void summary_is_lost(tt_ctx *ctx)
 {
     char why[sizeof ctx->message];
@@ -259,7 +213,7 @@ tt_status session_end_list(session *s)
     const bool replaces = ctx->overwrite;
     ctx->overwrite = true; /* an earlier summary: session_check_free */
     if (s->videos > 1) say_table(s);
-    if (s->settings->summary) list_summary(s);
+    if (s->settings->summary) write_summary(s, s->settings->summary);
     ctx->overwrite = replaces;
     if (ctx->status && !status) return ctx->status;
     if (ctx->status) summary_is_lost(ctx); /* why the work ended says more */

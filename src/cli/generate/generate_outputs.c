@@ -30,8 +30,6 @@ decode_outputs session_outputs(session *s, const tt_run_files *v)
 {
     decode_outputs o = {.video = v->output, .animation = v->animation,
                         .sheet = v->sheet, .fps = 16,
-                        .command = v->dump ? "the same command with --resume "
-                                             "instead of --dump" : NULL,
                         .drop = tt_run_dropped(s->run)};
     if (v->latents) {
         size_t n = strlen(v->latents) + 128;
@@ -115,24 +113,23 @@ static const char *linked(session *s, const char *path)
          ? tt_out_target(s->ctx, &s->mem, path) : path;
 }
 
-/* Names that a video takes until it is complete, and its list. */
-enum { HELPERS = 5 };
+/* Names that a video takes until it is complete. */
+enum { HELPERS = 4 };
 static void all_helpers(session *s, output_name out[HELPERS],
-                        const tt_run_files *v, const decode_outputs *o)
+                        const tt_run_files *v)
 {
     static const char *const ending[HELPERS] = {
-        "", ".files", ".unfinished", ".state1", ".state2"};
+        "", ".unfinished", ".state1", ".state2"};
     const char *latents = linked(s, v->latents);
     const size_t n = latents ? strlen(latents) + 16 : 0;
-    out[0] = (output_name){"the frames so far",
-                           decode_frames_name(s->ctx, &s->mem, o, v->latents)};
+    out[0] = (output_name){"the video so far", decode_unfinished(
+                               s->ctx, &s->mem, v->output)};
     for (int i = 1; i < HELPERS; i++) {
         char *name = n ? tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name")
                        : NULL;
         if (name) snprintf(name, n, "%s%s", latents, ending[i]);
-        out[i] = (output_name){i > 2 ? "a saved state" : i > 1
-                               ? "the latents so far"
-                               : "the list of this run's files", name};
+        out[i] = (output_name){i > 1 ? "a saved state" : "the latents so far",
+                               name};
     }
 }
 
@@ -144,7 +141,7 @@ tt_status session_check_names(session *s, const tt_run_files *v)
     all_outputs(s, all, v);
     if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
     TT_TRY(s->ctx->status);
-    all_helpers(s, all + OUTPUTS, v, &o);
+    all_helpers(s, all + OUTPUTS, v);
     TT_TRY(outputs_differ(s->ctx, all, OUTPUTS + HELPERS));
     TT_TRY(outputs_png(s->ctx, "--preview", v->preview));
     TT_TRY(outputs_png(s->ctx, "--contact-sheet", v->sheet));
@@ -157,114 +154,36 @@ tt_status session_check_names(session *s, const tt_run_files *v)
     return s->ctx->status;
 }
 
-tt_status session_claim(session *s, int64_t i, const tt_run_files *v)
-{
-    const tt_settings *g = s->settings;
-    const decode_outputs o = session_outputs(s, v);
-    const char *frames = decode_frames_name(s->ctx, &s->mem, &o, v->latents);
-    frames_file_close(&s->frames, true);
-    TT_TRY(tt_run_claim(s->ctx, s->run, i, v->latents));
-    return frames_file_claim(s->ctx, &s->frames, frames, g->resume,
-                             g->overwrite);
-}
-
-/* Refuse the first of the files that is somebody's. The list tells of those
- * that are ours. */
-static tt_status check_files(session *s, ledger *l, const output_name *name,
-                             size_t n, const char *who)
-{
-    char picture[4096];
-    const int64_t frames = tt_run_frames(s->run);
-    for (size_t i = 0; i < n && !s->ctx->status; i++) {
-        const char *path = name[i].path;
-        int64_t k = 0;
-        if (!path || !strcmp(path, "-")) continue;
-        while (ledger_may(l, path) && k < frames
-               && tt_pattern_name(picture, sizeof picture, name[i].path, k++))
-            path = picture;
-        if (!ledger_may(l, path))
-            tt_fail(s->ctx, TT_EINVAL, "%s would replace %s, which %s; give "
-                    "another name, or --overwrite", name[i].option, path, who);
-    }
-    return s->ctx->status;
-}
-
-tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
-                             bool encoded, ledger *l)
-{
-    const char *list = ledger_name(s->ctx, &s->mem, linked(s, v->latents));
-    const char *run = list && encoded
-                    ? tt_run_identity(s->ctx, s->run, i, &s->mem) : NULL;
-    return ledger_open(s->ctx, l, list, run);
-}
-
-const char *session_way(session *s)
-{
-    enum { ROOM = 96 };
-    tt_ctx none = {.status = TT_OK}; /* the rules have looked at it */
-    tt_class cls;
-    const tt_rollout_options *o = tt_run_rollout(s->run);
-    char *way = tt_alloc(s->ctx, &s->mem, ROOM, 1, "a word");
-    tt_model_vae_class(&none, &cls, &s->settings->model);
-    if (way)
-        snprintf(way, ROOM, "%s, %lld latents, %lld times",
-                 tt_class_saved(cls), (long long)(o->initial_frames
-                                                  + o->latents),
-                 (long long)o->rollouts);
-    return way;
-}
-
-/* What differs, as far as it is known. */
-static const char *difference(session *s, int64_t i, const char *latents,
-                              bool encoded)
-{
-    const char *words = encoded && latents
-        ? tt_run_difference(s->ctx, s->run, i, latents, &s->mem) : NULL;
-    return words ? words : "its prompt, options, seed or weights differ";
-}
-
-static tt_status check_latents(session *s, int64_t i, const char *path,
-                               const char *differs, bool encoded)
-{
-    const output_name latents = {"--latents-out", path};
-    char who[300];
-    if (!path || (encoded ? tt_run_made(s->ctx, s->run, i, path)
-                          : tt_run_made_by_any(path))) return s->ctx->status;
-    snprintf(who, sizeof who, "this run did not make (%s)", differs);
-    return outputs_free(s->ctx, &latents, 1, who);
-}
-
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
                              bool encoded)
 {
-    output_name all[OUTPUTS];
+    enum { ALL = OUTPUTS - LOGS + 1 };
+    output_name all[OUTPUTS + 1];
     const tt_settings *g = s->settings;
-    char who[4400];
-    ledger files;
+    char why[300] = "--resume goes on with what this command has made";
+    s->ctx->overwrite = g->overwrite;
     if (g->overwrite || s->ctx->status || tt_team_rank(s->ctx) > 0)
-        return s->ctx->status; /* rank 0 writes, and has the list */
+        return s->ctx->status; /* rank 0 writes */
+    if (g->resume)
+        snprintf(why, sizeof why, "no latents of this run are there");
+    s->ctx->overwrite = g->resume && v->latents
+                     && (encoded ? tt_run_made(s->ctx, s->run, i, v->latents,
+                                               why, sizeof why) > 0
+                                 : tt_run_made_by_any(s->ctx, v->latents));
+    if (s->ctx->overwrite) return s->ctx->status;
     all_outputs(s, all, v);
-    if (g->inject)
-        return outputs_free(s->ctx, all, OUTPUTS - REPORTS, "is there, and "
-                            "with --inject nobody knows which run made it");
     if (i > 0) all[SUMMARY].path = NULL; /* one of all videos */
-    all[BY_DECODER].path = NULL; /* the latents, which tell it themselves */
-    TT_TRY(session_open_files(s, i, v, encoded, &files));
-    const char *differs = difference(s, i, v->latents, encoded);
-    snprintf(who, sizeof who, "this run did not make: %.4200s does not list it "
-             "(%s; or it is of another program)", files.path ? files.path : "",
-             differs);
-    check_files(s, &files, all, OUTPUTS - LOGS, who);
-    ledger_close(&files);
-    return check_latents(s, i, v->latents, differs, encoded);
+    all[ALL - 1] = (output_name){"the video so far", decode_unfinished(
+                                     s->ctx, &s->mem, v->output)};
+    return outputs_free(s->ctx, all, ALL, tt_run_frames(s->run), why);
 }
 
-tt_status session_check_late(session *s, ledger *files,
-                             const decode_outputs *o)
+tt_status session_check_late(session *s, const decode_outputs *o)
 {
     const output_name late[3] = {{"-o", o->video},
                                  {"--animation", o->animation},
                                  {"--contact-sheet", o->sheet}};
-    if (s->settings->overwrite) return s->ctx->status;
-    return check_files(s, files, late, 3, "another run has made meanwhile");
+    if (s->ctx->overwrite) return s->ctx->status;
+    return outputs_free(s->ctx, late, 3, tt_run_frames(s->run),
+                        "another run has made it meanwhile");
 }

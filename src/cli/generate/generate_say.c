@@ -32,16 +32,13 @@ void session_stop_words(session *s)
 static void say(void *user, bool detail, const char *sentence)
 {
     session *s = user;
-    const tt_run_events e = progress_of_a_run(&s->progress);
-    e.say(e.user, detail, sentence);
+    progress_of_a_run(&s->progress).say(&s->progress, detail, sentence);
 }
 
 static void work(void *user, const tt_run_work *w)
 {
     session *s = user;
-    const tt_run_events e = progress_of_a_run(&s->progress);
-    const tt_run_work all = session_work(s, w);
-    e.work(e.user, &all);
+    progress_of_a_run(&s->progress).work(&s->progress, w);
 }
 
 static void log_ranks(json_out *j, const tt_run_chunk *c)

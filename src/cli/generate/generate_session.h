@@ -7,7 +7,6 @@
 #include "cli/generate/decode.h"
 #include "cli/generate/dump.h"
 #include "cli/generate/generate.h"
-#include "cli/generate/ledger.h"
 #include "cli/ui/progress.h"
 
 typedef enum video_state {
@@ -25,13 +24,10 @@ typedef struct video_result {
 typedef struct decode_turns {
     int64_t video;
     tt_run_files files;
-    ledger *list;        /* of the files that this run has made              */
     bool decodes, during;
     tt_vae *vae;
     decoding *decoding;  /* NULL: its time has not come                       */
-    int64_t chunks, before; /* of the video; that were there                  */
-    int64_t ready;       /* latents of earlier turns                          */
-    double begin;        /* when the clock of the progress began              */
+    int64_t before;      /* chunks that were there                            */
 } decode_turns;
 
 typedef struct session {
@@ -44,7 +40,6 @@ typedef struct session {
     tt_run_facts facts;  /* for records                                       */
     tt_arena mem;        /* names                                             */
     char kept[4400];     /* what a second signal leaves behind                */
-    frames_file frames;  /* of the video that is under way                    */
     decode_turns turns;
     int64_t videos;
     video_result *result; /* [videos]; NULL: the work has not begun           */
@@ -65,34 +60,23 @@ tt_run_files session_names(session *s, int64_t i, tt_run_video *v);
 decode_outputs session_outputs(session *s, const tt_run_files *v);
 /* Can everything be written? Makes the run folders. */
 tt_status session_check_names(session *s, const tt_run_files *v);
-/* These names are this run's alone from here on, until the video is done. */
-tt_status session_claim(session *s, int64_t i, const tt_run_files *v);
-/* How the files of a video are made that show its latents, as the list of files
- * has it: in a class of the VAE, from so many latents. NULL: memory. */
-const char *session_way(session *s);
-/* The list of the files that video i has made; before the text is encoded, of
- * those that any run has made beside these latents. */
-tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
-                             bool encoded, ledger *l);
-/* May the files that are there be replaced? When they are this run's own, or
- * when the user said so. Before the text is encoded perhaps is yes. */
+/* May the files that are there be replaced? With --overwrite, or with --resume
+ * where the latents, complete or not, are of this very run; s->ctx->overwrite
+ * says so from here on. Before the text is encoded latents of any run will do.
+ * Errors  TT_EINVAL  they may not: names the first of them */
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
                              bool encoded);
-/* The latents are this run's alone. A run with other latents may have made a
- * video of the same name in these hours, and that stays. */
-tt_status session_check_late(session *s, ledger *files,
-                             const decode_outputs *o);
+/* A run with other latents may have made a video of the same name in these
+ * hours, and that stays. */
+tt_status session_check_late(session *s, const decode_outputs *o);
 /* The video was begun: with --decode during its outputs are opened, and get
  * what is there. */
-tt_status session_decode_begin(session *s, int64_t i, const tt_run_files *files,
-                               ledger *list);
+tt_status session_decode_begin(session *s, int64_t i,
+                               const tt_run_files *files);
 /* A chunk is done; of the last one the frames come with the end. */
 tt_status session_decode_chunk(session *s);
 /* The rest of the frames; after a failure the outputs are given up. */
 tt_status session_decode_end(session *s);
-/* The same work with the decoding that belongs to its chunks. */
-tt_run_work session_work(const session *s, const tt_run_work *w);
-
 /* After a failure nothing is left of run folders that stayed empty. */
 void session_remove_folders(session *s);
 
@@ -104,8 +88,6 @@ bool session_is_complete(session *s, int64_t i, const tt_run_files *v);
  * said, and the failure is forgotten so that the next can begin. */
 void session_result(session *s, int64_t i, const tt_run_files *v, bool there,
                     double seconds);
-/* May --summary be written? */
-tt_status session_check_summary(session *s);
 /* The table and the summary; a failure when a video failed. */
 tt_status session_end_list(session *s);
 

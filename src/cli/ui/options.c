@@ -393,18 +393,6 @@ static bool writes(const opt_spec *o)
         || (o->kind == OPT_MAYBE && !strncmp(o->arg, "FILE", 4));
 }
 
-/* Is an input called as the frames of a decoding to `path` are? */
-static int check_frames(const opt_command *cmd, const opt_spec *o,
-                        const char *in, const char *name, const char *path)
-{
-    char frames[4200];
-    const int n = snprintf(frames, sizeof frames, "%s.frames", path);
-    if (n >= (int)sizeof frames || !outputs_hit(frames, in)) return GO_ON;
-    return opt_usage(cmd->name, "--%s reads %s, and frames of --%s %s would be "
-                     "kept under that name; give the output another name",
-                     o->name, in, name, path);
-}
-
 /* Is `path` a file of a list, as --lora takes it? */
 static bool is_listed(const char *path, const char *list)
 {
@@ -434,8 +422,6 @@ static int check_output(const opt_command *cmd, const void *settings,
             return opt_usage(cmd->name, "--%s would write over %s, which --%s "
                              "reads; give the output another name", name, path,
                              o->name);
-        const int status = in ? check_frames(cmd, o, in, name, path) : GO_ON;
-        if (status != GO_ON) return status;
     }
     for (int i = 0; i < r->npositional; i++)
         if (outputs_hit(path, r->positional[i]))

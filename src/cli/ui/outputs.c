@@ -61,18 +61,20 @@ static bool is_there(const char *path)
 }
 
 tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
-                       const char *who)
+                       int64_t frames, const char *why)
 {
-    char first[4096];
+    char picture[4096];
     for (size_t i = 0; i < n && !ctx->status; i++) {
         const char *path = name[i].path;
         if (!path || !strcmp(path, "-")) continue;
         /* 100%done.mp4 looks like a pattern and is a name */
-        if (!is_there(path) && tt_pattern_name(first, sizeof first, path, 0))
-            path = first;
+        for (int64_t k = 0; !is_there(path) && k < frames
+             && tt_pattern_name(picture, sizeof picture, name[i].path, k); k++)
+            path = picture;
         if (is_there(path))
-            tt_fail(ctx, TT_EINVAL, "%s would replace %s, which %s; give "
-                    "another name, or --overwrite", name[i].option, path, who);
+            tt_fail(ctx, TT_EINVAL, "%s would replace %s, which is there; give "
+                    "another name, or --overwrite%s%s%s", name[i].option, path,
+                    why ? " (" : "", why ? why : "", why ? ")" : "");
     }
     return ctx->status;
 }
@@ -80,7 +82,7 @@ tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
 tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path)
 {
     const output_name one = {option, path};
-    return outputs_free(ctx, &one, 1, "is there");
+    return outputs_free(ctx, &one, 1, 1, NULL);
 }
 
 /* Do the first bytes of a file hold these? */

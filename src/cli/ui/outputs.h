@@ -17,11 +17,11 @@ typedef struct output_name {
 tt_status outputs_differ(tt_ctx *ctx, const output_name *name, size_t n);
 
 /* Refuse to replace what is there: a regular file that is not empty, of a
- * pattern of pictures the first one.
- *   who     ends the sentence "-o would replace a.mp4, which ..."
+ * pattern any of its first `frames` pictures.
+ *   why     ends the sentence, in parentheses; NULL: nothing does
  * Errors  TT_EINVAL  names the option, the file, and --overwrite */
 tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
-                       const char *who);
+                       int64_t frames, const char *why);
 
 /* The same of one file, by a command that makes it in one go. */
 tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path);

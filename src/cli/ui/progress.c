@@ -218,22 +218,6 @@ const char *progress_bytes(char *buf, size_t n, int64_t bytes)
     return buf;
 }
 
-/* Where it stands in the work that it is a part of. */
-static tt_run_work place_of(const progress *p, double done, double total,
-                            double seconds)
-{
-    const progress_part *x = &p->part;
-    if (!(x->last > x->first))
-        return (tt_run_work){.done = done, .total = total,
-                             .before = p->before, .seconds = seconds};
-    const double share = done <= x->first ? 0 : done >= x->last ? 1
-                       : (done - x->first) / (x->last - x->first);
-    return (tt_run_work){.done = share < 1 ? x->from + share * (x->to - x->from)
-                                           : x->to,
-                         .total = x->total, .before = x->before,
-                         .seconds = tt_now() - x->begin};
-}
-
 static void update(progress *p, const tt_run_work *w)
 {
     char eta[32], memory[32], status[320];
@@ -266,7 +250,8 @@ void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...)
 {
     char what[192];
-    tt_run_work w = place_of(p, done, total, seconds);
+    tt_run_work w = {.done = done, .total = total, .before = p->before,
+                     .seconds = seconds};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);

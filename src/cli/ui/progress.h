@@ -15,20 +15,11 @@
 #include "core/context.h"
 #include "run/run.h"
 
-/* Work that is a part of other work: its units `first` to `last` are those of
- * the other from `from` to `to`. */
-typedef struct progress_part {
-    double first, last;  /* equal: it is no part                              */
-    double from, to, total, before;
-    double begin;        /* when the other began                              */
-} progress_part;
-
 typedef struct progress {
     bool quiet, verbose, terminal, colour;
     bool drawn;          /* an unfinished line is on the terminal             */
     double start, painted;
     double before;       /* units that were done when the clock began         */
-    progress_part part;  /* of what progress_update is told                   */
     FILE *log;           /* NULL: none                                        */
     const char *log_path;
     off_t log_whole;     /* bytes of its whole lines; of a pipe nothing       */

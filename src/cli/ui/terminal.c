@@ -9,39 +9,24 @@
 #include <unistd.h>
 
 #include "cli/ui/terminal.h"
+#include "io/page.h"
 
 enum { PACKET = 3072,                 /* bytes that become 4096 characters    */
        LARGEST = 8 << 20 };           /* of a picture; a sheet is far smaller */
-
-static void base64(FILE *out, const unsigned char *p, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq"
-                                 "rstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        const size_t left = n - i;
-        const unsigned v = (unsigned)p[i] << 16
-                           | (left > 1 ? (unsigned)p[i + 1] << 8 : 0)
-                           | (left > 2 ? (unsigned)p[i + 2] : 0);
-        putc(digits[v >> 18], out);
-        putc(digits[v >> 12 & 63], out);
-        putc(left > 1 ? digits[v >> 6 & 63] : '=', out);
-        putc(left > 2 ? digits[v & 63] : '=', out);
-    }
-}
 
 void terminal_write_picture(FILE *out, const char *protocol,
                             const unsigned char *png, size_t n)
 {
     if (!strcmp(protocol, "iterm")) {
         fprintf(out, "\033]1337;File=size=%zu;inline=1:", n);
-        base64(out, png, n);
+        page_base64(out, png, n);
         fputs("\a\n", out);
         return;
     }
     for (size_t i = 0; i < n; i += PACKET) {
         const size_t part = n - i < PACKET ? n - i : PACKET;
         fprintf(out, "\033_G%sm=%d;", i ? "" : "a=T,f=100,", i + part < n);
-        base64(out, png + i, part);
+        page_base64(out, png + i, part);
         fputs("\033\\", out);
     }
     putc('\n', out);

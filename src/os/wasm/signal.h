@@ -5,4 +5,3 @@
 #include "os/wasm/system.h"
 #define sigaction os_sigaction
 #define signal os_signal
-#define kill os_kill

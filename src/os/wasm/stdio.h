@@ -4,4 +4,3 @@
 #pragma GCC system_header
 #include_next <stdio.h>
 #include "os/wasm/system.h"
-#define tmpfile os_tmpfile

@@ -38,7 +38,6 @@ int os_fstatvfs(int fd, struct os_statvfs *v);
 char *os_realpath(const char *path, char *out);
 int os_mkstemp(char *pattern);
 char *os_mkdtemp(char *pattern);
-struct _IO_FILE *os_tmpfile(void);
 ssize_t os_send(int fd, const void *p, size_t n, int flags);
 #define MSG_NOSIGNAL 0
 #define MSG_DONTWAIT 0
@@ -81,7 +80,6 @@ struct os_sigaction {
 int os_sigaction(int number, const struct os_sigaction *now,
                  struct os_sigaction *was);
 void (*os_signal(int number, void (*f)(int)))(int);
-int os_kill(int pid, int number);
 
 enum { WNOHANG = 1 };
 #define WIFEXITED(s) ((s) == 0)

@@ -158,14 +158,6 @@ char *os_mkdtemp(char *pattern)
     return mkdir(pattern, 0700) ? NULL : pattern;
 }
 
-FILE *os_tmpfile(void)
-{
-    char name[] = "/tmp/tether-XXXXXX";
-    const int fd = os_mkstemp(name);
-    if (fd >= 0) unlink(name);
-    return fd >= 0 ? fdopen(fd, "w+") : NULL;
-}
-
 ssize_t os_send(int fd, const void *p, size_t n, int flags)
 {
     (void)flags;
@@ -206,12 +198,6 @@ void (*os_signal(int number, void (*f)(int)))(int)
 {
     (void)number, (void)f;
     return SIG_DFL;
-}
-
-int os_kill(int pid, int number)
-{
-    (void)pid, (void)number;
-    return none();
 }
 
 pid_t os_waitpid(pid_t pid, int *status, int how)

@@ -4,8 +4,9 @@
  *
  * Model   one k and one v buffer per layer hold unrotated keys and values; the
  *         policy moves tokens about in them (layer.c) and says what attention
- *         reads (relrope.c). At 1.3B and 832x480, 21 frames take 12.1 GB. There
- *         is no second copy, unless rotated keys are kept: then half of it.
+ *         reads (relrope.c). At 1.3B and 832x480, 21 frames take 12.1 GB, or
+ *         half of it as bf16 numbers (tt_geometry.bf16). There is no second
+ *         copy, unless rotated keys are kept: then half of it.
  * Holds   never-written slots are zero (upstream leaves the previous video in
  *         them; it shows only where a policy reads a slot it never wrote).
  * Next    relrope.c, fifo.c, tether.c */

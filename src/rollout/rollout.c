@@ -213,8 +213,9 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
      * values; per cached token a rotated key, of one layer or of all, or of one
-     * and what is laid out of all, but none where slots hold them. A team cuts all of it, but for the chunk's
-     * tokens, and has q, k and v of heads besides those of rows. */
+     * and what is laid out of all, but none where slots hold them. A team cuts
+     * all of it, but for the chunk's tokens, and has q, k and v of heads
+     * besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
     const tt_range own = tt_team_rows(ctx, widest_pass(opt, &policy, &geo)
                                            * geo.L);

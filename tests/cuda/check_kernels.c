@@ -605,7 +605,7 @@ static operand mask(int64_t n, int kind)
 }
 
 /* Keys or values, as the arguments say. */
-static operand kept(const tt_attention_args *a, int kind)
+static operand keys_of(const tt_attention_args *a, int kind)
 {
     const int64_t n = (a->N - 1) * a->kv_stride + a->H * a->D;
     return a->bf16 ? narrowed(floats(n, kind)) : floats(n, kind);
@@ -616,7 +616,7 @@ static void check_attention(const tt_attention_args *a, bool bias, int kind)
     const int64_t width = a->H * a->D;
     operand o[OPERANDS] = {
         output(a->T * width), floats((a->T - 1) * a->q_stride + width, kind),
-        kept(a, kind == BIG ? NORMAL : kind), kept(a, kind),
+        keys_of(a, kind == BIG ? NORMAL : kind), keys_of(a, kind),
     };
     if (bias) {
         o[4] = floats(a->H * (2 * a->N - 1), NORMAL);
@@ -691,7 +691,7 @@ static void call_prepared(void *const *p, const void *shape)
 
 static operand leading(const tt_attention_args *a, const operand *of)
 {
-    operand o = kept(a, NORMAL);
+    operand o = keys_of(a, NORMAL);
     const size_t n = (size_t)(a->good * a->kv_stride) * (a->bf16 ? 2 : 4);
     memcpy(o.data, of->data, n < bytes_of(of) ? n : bytes_of(of));
     return o;
@@ -716,7 +716,7 @@ static void test_prepared(void)
         a.kv_stride = a.H * a.D + shapes[i].extra;
         operand o[OPERANDS] = {
             output(a.T * a.q_stride), floats(a.T * a.q_stride, NORMAL),
-            kept(&a, NORMAL), kept(&a, NORMAL),
+            keys_of(&a, NORMAL), keys_of(&a, NORMAL),
         };
         o[4] = leading(&a, &o[2]);
         o[5] = leading(&a, &o[3]);

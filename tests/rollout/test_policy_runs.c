@@ -122,7 +122,7 @@ static void check_kept(tt_ctx *ctx, const char *name)
 
 /* In a class that rounds, slots of bf16 numbers change nothing, nor where a
  * state or frames computed anew are among them; a state says which it holds. */
-static void check_bf16(tt_ctx *ctx, tt_rollout_options o, tt_class cls)
+static void check_half_slots(tt_ctx *ctx, tt_rollout_options o, tt_class cls)
 {
     const tt_ops *before = ctx->ops, *ops = tt_ops_class(before, cls);
     const bool moves = tt_policy_find(o.policy.name)->flags & TT_ONLY_MOVES;
@@ -257,7 +257,7 @@ static void check_scenes(tt_ctx *ctx, const char *name)
     check_resume(ctx, &o, 3);
     check_resume(ctx, &o, 4);
     check_resume(ctx, &o, 6);
-    check_bf16(ctx, o, TT_CLASS_VDP);
+    check_half_slots(ctx, o, TT_CLASS_VDP);
 }
 
 /* A flush forgets even when the prompt stays; a cut is one more change, for
@@ -571,8 +571,8 @@ int main(void)
         check_same_start(ctx, name, full);
         check_threads(ctx, name);
         check_kept(ctx, name);
-        check_bf16(ctx, evicting(name), i % 2 ? TT_CLASS_AMX : TT_CLASS_SM90);
         o = evicting(name);
+        check_half_slots(ctx, o, i % 2 ? TT_CLASS_AMX : TT_CLASS_SM90);
         check_resume(ctx, &o, 2);
         check_resume(ctx, &o, 5);
         if (strcmp(name, "causvid")) check_scenes(ctx, name);

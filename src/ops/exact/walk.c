@@ -145,7 +145,7 @@ static int64_t own_floats(const exact_walk *w)
 }
 
 /* Let the place say where the keys and values of its block are. */
-static void find_keys(const exact_walk *w, exact_place *at, float *memory)
+static void locate_keys(const exact_walk *w, exact_place *at, float *memory)
 {
     const tt_attention_args *a = w->a;
     const int64_t from = (at->j0 - a->good) * a->kv_stride + at->h * a->D;
@@ -168,7 +168,7 @@ static void lay(const exact_walk *w, float *memory, const batch *b, int64_t u)
                        * w->block;
     exact_place at = {.h = b->h0 + h, .j0 = j0,
                       .n = exact_least(w->a->N - j0, w->block)};
-    find_keys(w, &at, memory + own_floats(w) * tt_thread_id());
+    locate_keys(w, &at, memory + own_floats(w) * tt_thread_id());
     w->keys(w, block_at(w, b->laid + h * exact_walk_laid(w), j0), at);
 }
 

@@ -13,8 +13,9 @@
  * rotation is computed in double from the float key and rounded once. */
 #include "golden.h"
 
-const policy *const policies[] = {&full, &fifo, &causvid, &causvid_rolling, &infinity, &memrope,
-                                  &deep_sink, &deep_forcing, &rolling_sink, &tethercache, NULL};
+const policy *const policies[] = {&full, &fifo, &longlive, &reward, &causvid, &causvid_rolling,
+                                  &infinity, &memrope, &deep_sink, &deep_forcing, &rolling_sink,
+                                  &tethercache, NULL};
 
 const policy *policy_find(const char *name) {
     int i = 0;
@@ -42,10 +43,15 @@ bool setting_put(knob *o, const char *name, const char *value) {
     return true;
 }
 
-void check_window(const cache *c, const geometry *g) {
+void check_window(cache *c, const geometry *g) {
     if (c->S < 0 || c->K < c->S + g->chunk)
         usage("%s: the budget must be at least S + chunk, but K = %d, S = %d, chunk = %d",
               c->policy->name, c->K, c->S, g->chunk);
+}
+
+void check_sink(cache *c, const geometry *g) {
+    check_window(c, g);
+    if (c->S > g->first_chunk) usage("%s: the first chunk must hold the sink", c->policy->name);
 }
 
 cache *cache_open(const policy *p, const knob *o, const geometry *g, FILE *trace) {
@@ -58,14 +64,13 @@ cache *cache_open(const policy *p, const knob *o, const geometry *g, FILE *trace
                      .M = (int)setting(o, "memory"), .R = (int)setting(o, "recent")};
         memcpy(c->o, o, sizeof c->o);
         if (c->K == 0) c->K = g->frames;         /* `full` has no budget */
-        if (c->K == -1 && (p == &fifo || p == &causvid_rolling)) c->K = g->frames, c->S = 0;
-        if (p->check) p->check(c, g);
-        else check_window(c, g);
+        if (c->K == -1 && (p == &fifo || p == &longlive || p == &causvid_rolling))
+            c->K = g->frames, c->S = 0;
+        (p->check ? p->check : check_window)(c, g);
         const size_t slots = (size_t)(c->K + g->chunk) * c->L;
         c->capacity = c->K * c->L;
         c->k = floats(slots * c->width), c->v = floats(slots * c->width);
-        c->time = memory(slots, sizeof *c->time);
-        c->place = memory(slots, sizeof *c->place);
+        c->time = memory(slots, sizeof(int)), c->place = memory(slots, sizeof(int));
         for (size_t s = 0; s < slots; s++) c->place[s] = (int)(s % c->L);
         c->own = p->open ? p->open(c) : NULL;
     }
@@ -89,12 +94,14 @@ void cache_move(cache *c, int to, int from, int n) {
     memmove(c->place + to, c->place + from, (size_t)n * sizeof *c->place);
 }
 
+/* At a new prompt LongLive's sink stays as it was, once frames have left. */
 void cache_write(cache *c, const pass *p, int first) {
-    const int n = p->frames * c->L;
-    const size_t bytes = (size_t)n * c->width * sizeof *c->k;
-    memcpy(key_at(c, first), c->new_k, bytes);
-    memcpy(value_at(c, first), c->new_v, bytes);
-    for (int i = 0; c->first && i < n; i++) {
+    const bool sink_stays = p->anew && p->start > 0 && setting(c->o, "global-sink") != 0;
+    const int n = p->frames * c->L, i0 = sink_stays ? c->S * c->L : 0;
+    const size_t at = (size_t)i0 * c->width, bytes = (size_t)(n - i0) * c->width * sizeof *c->k;
+    memcpy(key_at(c, first + i0), c->new_k + at, bytes);
+    memcpy(value_at(c, first + i0), c->new_v + at, bytes);
+    for (int i = i0; i < n; i++) {
         c->time[first + i] = p->start + i / c->L;
         c->place[first + i] = i % c->L;
     }
@@ -169,3 +176,9 @@ const policy full = {.name = "full", .about = "no window: every frame stays, at 
 const policy fifo = {
     .name = "fifo", .about = "the newest frames after S sink frames, at their own positions",
     .knobs = {{"budget", 21, NULL}, {"sink", 3, NULL}}};
+
+/* Code: NVlabs/LongLive. At a new prompt the frames in the window run once more, all in one pass
+ * (sampler.c), and each sees all others. */
+const policy longlive = {
+    .name = "longlive", .about = "fifo, computed anew at a new prompt", .check = check_sink,
+    .knobs = {{"budget", 12, NULL}, {"sink", 3, NULL}, {"global-sink", 1, NULL}}};

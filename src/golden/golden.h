@@ -49,8 +49,7 @@ typedef struct kernel {      /* a convolution                                   
 } kernel;
 typedef struct image { float *x; int c, h, w; } image;                  /* [c, h, w]              */
 typedef struct position { int frame, row, column; } position;           /* of a token             */
-/* Vectors, of which each serves some rows. */
-typedef struct by_frame { const float *at; int rows, stride; } by_frame;
+typedef struct by_frame { const float *at; int rows, stride; } by_frame; /* vectors of some rows  */
 /* o = softmax(q k^T scale + bias) v. bias [heads, 2 keys - 1] has entry j - i + keys - 1 for query
  * i and key j; a key whose mask is 0 gets -FLT_MAX. */
 typedef struct attention_args {
@@ -86,8 +85,7 @@ void blend(float *x, const double *mean, size_t n, size_t c, double rate);
 double tame_value(double v, double mean, double gain, double to_mean, double tau);
 
 /* ---- weights.c, output.c --------------------------------------------------------------------- */
-/* Say what is wrong and end the program: 1 a failure, 2 a wrong command. */
-_Noreturn void stop(int status, const char *format, ...);
+_Noreturn void stop(int status, const char *format, ...);       /* 1 a failure, 2 a wrong command */
 #define fail(...) stop(1, __VA_ARGS__)
 #define usage(...) stop(2, __VA_ARGS__)
 void *memory(size_t n, size_t size);                            /* zeros; never NULL              */
@@ -98,8 +96,7 @@ uint64_t little_endian(const uint8_t *bytes, size_t n);
 typedef struct weights weights;                                 /* a safetensors file             */
 weights *weights_open(const char *path);
 void weights_close(weights *f);
-/* Size along an axis; 0 where there is no such tensor or axis. */
-int weights_dim(const weights *f, int axis, const char *format, ...);
+int weights_dim(const weights *f, int axis, const char *format, ...);   /* 0: no tensor, or axis  */
 /* A tensor as float, whose shape must be the one expected; NAME.weight [out, in] and, where it is
  * there, NAME.bias; a row of a matrix [.., n]. */
 #define SHAPE(...) (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)), (const int[]){__VA_ARGS__}
@@ -107,9 +104,8 @@ float *load(weights *f, int rank, const int *shape, const char *format, ...);
 void load_dense(dense *m, weights *f, int out, int in, const char *format, ...);
 void load_row(weights *f, float *to, const char *name, int row, int n);
 double config_number(const char *path, const char *key, double missing);    /* of config.json     */
-/* FNV-1a of 64 bits, continued from a hash. */
 #define DIGEST_BEGIN 0xcbf29ce484222325
-uint64_t digest(uint64_t hash, const void *data, size_t n);
+uint64_t digest(uint64_t hash, const void *data, size_t n);     /* FNV-1a of 64 bits, continued   */
 /* Write the tensor `latents`, or no file for NULL; returns its digest. */
 uint64_t save_latents(const char *path, const int dim[5], const float *x);
 /* Pictures [3, h, w] in [-1, 1] as YUV4MPEG2; the digest continues over them. */
@@ -142,6 +138,7 @@ typedef struct pass {            /* one call of the network                     
     int h, w;                    /* latent size                                                   */
     bool clean;                  /* the last pass of a chunk, on its result                       */
     bool scene, cut;             /* its chunk begins a scene; with a cut                          */
+    bool anew;                   /* frames that are there, with the prompt of a new scene         */
 } pass;
 typedef struct geometry {        /* a video, as its caches see it                                 */
     int layers, L, grid, heads, D;       /* grid: tokens in a row of a frame                      */
@@ -166,8 +163,8 @@ typedef struct policy {
     int (*positions)(const cache *c, const pass *p, position *keys);
     void (*after)(cache *c, const pass *p);              /* attention                             */
 } policy;
-extern const policy full, fifo, causvid, causvid_rolling, infinity, memrope, deep_sink,
-    deep_forcing, rolling_sink, tethercache;
+extern const policy full, fifo, longlive, reward, causvid, causvid_rolling, infinity, memrope,
+    deep_sink, deep_forcing, rolling_sink, tethercache;
 extern const policy *const policies[];                   /* all of them, then NULL                */
 const policy *policy_find(const char *name);
 bool tether_preset(knob *o, const char *name);           /* false: there is none                  */
@@ -195,7 +192,7 @@ void cache_attention(cache *c, float *o, const pass *p); /* write new_k, new_v; 
 
 /* What policies share: tokens L of a pass; keys and values of a slot; n slots move; the chunk is
  * written to slot `first` and on; what does not fit leaves after the slots `kept` (true: something
- * left); positions that count slots; K >= S + chunk. */
+ * left); positions that count slots; K >= S + chunk, and S <= the first chunk. */
 int frame_tokens(const pass *p);
 float *key_at(const cache *c, int slot), *value_at(const cache *c, int slot);
 void cache_move(cache *c, int to, int from, int n);
@@ -203,7 +200,7 @@ void cache_write(cache *c, const pass *p, int first);
 bool cache_roll(cache *c, const pass *p, int kept);
 position token_position(const cache *c, int frame, int place);
 int by_slot(const cache *c, const pass *p, position *keys);
-void check_window(const cache *c, const geometry *g);
+void check_window(cache *c, const geometry *g), check_sink(cache *c, const geometry *g);
 void trace(const cache *c, const pass *p, const char *what, const char *format, ...);
 /* Equations 5 to 10 for n candidates, 12 and 13, in tethercache.c. */
 void grab_importance(double *mass, const double *mean_query, const double *mean_key, int n,
@@ -236,8 +233,7 @@ typedef struct transformer {
     float *head_modulation;                              /* [2, dim]                              */
     block_weights *block;                                /* [layers]                              */
 } transformer;
-/* config.json and diffusion_pytorch_model.safetensors of a folder. */
-transformer *transformer_open(const char *folder);
+transformer *transformer_open(const char *folder);       /* its config.json and weights           */
 /* Keys and values of text states [text_len, text_dim], for every layer. */
 typedef struct prompt { float **k, **v; } prompt;        /* [layers][text_len, dim]               */
 prompt *prompt_open(const transformer *m, const float *text);
@@ -247,10 +243,8 @@ void transformer_run(const transformer *m, float *flow, const float *x, const do
                      const pass *p, const prompt *text, cache *caches);
 
 /* ---- vae.c ----------------------------------------------------------------------------------- */
-/* The decoder, or the encoder, with what it remembers of earlier frames. */
-typedef struct vae vae;
+typedef struct vae vae;          /* one way, with what it remembers of earlier frames             */
 vae *vae_open(const char *path, bool encoder);
-void vae_restart(vae *v);                                /* before another video                  */
 /* Of a latent frame [16, h, w] pictures [3, 8h, 8w]: 1 of the first, 4 of later ones. Of a picture
  * [3, h, w] latents [16, h/8, w/8]: 1 of the first and of every fourth after it, else 0. Returns
  * how many are in `out`. */
@@ -268,13 +262,13 @@ typedef struct schedule {
 void schedule_make(schedule *s, double shift, const double *list, bool warp);
 float schedule_sigma(const schedule *s, double t);
 void flow_to_clean(float *x0, const float *x, const float *flow, float sigma, size_t n);
-void add_noise(float *x, const float *x0, const float *noise, float sigma, size_t n);
+void mix(float *x, float a, const float *y, float b, const float *z, size_t n); /* a y + b z      */
 
 typedef struct video {           /* to be made; latents [n, channels, h, w]                       */
     const transformer *model;
     const policy *policy;
     knob o[KNOBS_MAX];
-    schedule schedule;
+    schedule schedule, opening;  /* of the chunks; of the first one, where it has steps           */
     int h, w, frames, chunk;     /* latent size; frames to make                                   */
     bool lone_first;             /* the first chunk is one frame                                  */
     double context_noise;        /* timestep of the clean pass                                    */

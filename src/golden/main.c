@@ -2,6 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
+/* Other models with this transformer. */
+#define SF {1000, 750, 500, 250}                 /* the steps of Self-Forcing */
+static const struct { const char *name; const policy *cache; int chunk; double steps[5], first[5]; }
+    models[] = {
+        {"causal-forcing", &full, 3, SF, {0}}, {"causal-forcing-frame", &full, 1, SF, {0}},
+        {"causal-forcing-2step", &full, 1, {1000, 500}, SF}, {"longlive", &longlive, 3, SF, {0}},
+        {"causal-forcing-1step", &full, 1, {1000}, SF}, {"reward-forcing", &reward, 3, SF, {0}}};
+enum { MODELS = sizeof models / sizeof *models };
+
 static void print_help(void) {
     puts("usage: golden -m DIR (-p TEXT | --ids FILE) [options]\n\n"
          "  -m, --model DIR        config.json, google/umt5-xxl/spiece.model and the safetensors\n"
@@ -14,7 +23,7 @@ static void print_help(void) {
          "      --image FILE.ppm   the first frame\n"
          "      --scene CHUNK=TEXT another prompt from this chunk on; with a cut: CHUNK#=TEXT\n"
          "      --preset NAME      of tether: official, paper, grab-only, attention-only,\n"
-         "                         recency-only, sink-recent, no-memory\n"
+         "                         recency-only, sink-recent, no-memory; or a model (below)\n"
          "  -o, --output FILE.y4m  pictures, 16 a second\n"
          "      --latents-out FILE latents, as safetensors\n"
          "      --trace FILE       every decision of the cache, as text\n"
@@ -24,6 +33,7 @@ static void print_help(void) {
         for (const knob *k = policies[i]->knobs; k->name; k++)
             printf("      --%s %s (%g)\n", k->name, k->words ? k->words : "X", k->value);
     }
+    for (int i = 0; i < MODELS; i++) printf("  --preset %s\n", models[i].name);
 }
 
 /* A compiler that contracts a * b + c, or a wrong fmaf, would give other numbers and no error. */
@@ -77,7 +87,7 @@ static prompt *make_prompt(const transformer *m, const options *g, const char *t
     int *ids = memory((size_t)length, sizeof *ids), dim;
     uint8_t *mask = memory((size_t)length, 1);
     const int n = text ? read_prompt(g->model, text, ids, length) : read_ids(g->ids, ids, length);
-    for (int i = 0; i < n; i++) mask[i] = 1;
+    memset(mask, 1, (size_t)n);
     snprintf(path, sizeof path, "%s/models_t5_umt5-xxl-enc-bf16.safetensors", g->model);
     weights *f = weights_open(path);
     float *states = text_encode(f, ids, mask, length, &dim);
@@ -131,17 +141,24 @@ static bool take(options *g, const char *name, const char *value) {
 /* First the program's options; then, when the policy is known, its defaults, preset and settings.
  * An image is one frame, so a cache of 1 + 3 i frames fills exactly. */
 static void take_options(options *g, video *v, int argc, char **argv) {
-    static const double steps[] = {1000, 750, 500, 250, 0};
+    const double *steps = models[0].steps;
     bool taken[1000] = {false};
+    int m = 0;
     *v = (video){.policy = &tethercache, .frames = 21, .chunk = 3};
     if (argc % 2 == 0 || argc > 1000) usage("%s: no value", argv[argc - 1]);
     for (int i = 1; i < argc; i += 2) taken[i] = take(g, argv[i], argv[i + 1]);
+    while (m < MODELS && (!g->preset || strcmp(models[m].name, g->preset))) m++;
+    if (m < MODELS) {
+        v->policy = models[m].cache, v->chunk = models[m].chunk, steps = models[m].steps;
+        schedule_make(&v->opening, 5, models[m].first, true);
+    }
     if (g->cache && !(v->policy = policy_find(g->cache))) usage("no policy %s", g->cache);
     if (g->count) v->frames = (int)number("--latents", g->count, 1000000);
     if (g->seed) v->seed = number("--seed", g->seed, UINT64_MAX);
     if (!g->model || !g->prompt == !g->ids) usage("give a model and a prompt: -m DIR -p TEXT");
     memcpy(v->o, v->policy->knobs, sizeof v->o);
-    if (g->preset && (v->policy != &tethercache || !tether_preset(v->o, g->preset)))
+    if (g->preset && (m < MODELS ? v->policy != models[m].cache
+                      : v->policy != &tethercache || !tether_preset(v->o, g->preset)))
         usage("--cache %s has no preset %s", v->policy->name, g->preset);
     if (g->image && v->policy == &tethercache && setting(v->o, "budget") == 21)
         setting_put(v->o, "budget", "22");
@@ -180,11 +197,10 @@ static void make_pictures(const options *g, const video *v, const float *x) {
     const int shown = 4 * total - 3 - (rollouts > 1 ? 4 * overlap - 3 : 0);
     const size_t latent = (size_t)v->model->channels * v->h * v->w, picture = (size_t)3 * H * W;
     float *rgb = floats(4 * picture);
-    vae *decoder = vae_open(v->vae, false);
     FILE *f = g->output ? y4m_create(g->output, H, W) : NULL;
     uint64_t hash = DIGEST_BEGIN;
     for (int r = 0; r < rollouts; r++) {
-        vae_restart(decoder);
+        vae *decoder = vae_open(v->vae, false);
         for (int i = 0, done = 0; i < total; i++, x += latent) {
             const int n = vae_run(decoder, rgb, x, v->h, v->w);
             for (int k = 0; k < n && done < shown; k++, done++)
@@ -218,6 +234,5 @@ int main(int argc, char **argv) {
     if (v.trace) close_whole(v.trace, g.trace);
     fflush(stdout);
     make_pictures(&g, &v, x);
-    free(x);
     return 0;
 }

@@ -53,8 +53,7 @@ double golden_log(double x) {
     static const double c[] = {2.0 / 23, 2.0 / 21, 2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13,
                                2.0 / 11, 2.0 / 9,  2.0 / 7,  2.0 / 5,  2.0 / 3};
     int k;
-    if (x != x || x < 0) return (double)NAN;
-    if (x == 0) return -(double)INFINITY;
+    if (!(x > 0)) return x == 0 ? -(double)INFINITY : (double)NAN;
     if (x > DBL_MAX) return x;
     double m = frexp(x, &k);                     /* [0.5, 1), exact */
     if (2 * m <= 1.4142135623730951) m *= 2, k--;
@@ -79,8 +78,7 @@ static double cos_small(double x, double tail) {
     static const double c[] = {
         -1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0, 1.0 / 479001600.0,
         -1.0 / 3628800.0,          1.0 / 40320.0,          -1.0 / 720.0,         1.0 / 24.0};
-    const double z = x * x, p = horner(c, 8, z);
-    const double half = 0.5 * z, w = 1 - half;
+    const double z = x * x, p = horner(c, 8, z), half = 0.5 * z, w = 1 - half;
     return w + (((1 - w) - half) + fma(p * z, z, -(x * tail)));
 }
 

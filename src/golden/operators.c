@@ -68,8 +68,7 @@ static void strip(image *to, const image *x, const kernel *m, int o, int i, int 
 void convolution(image *y, const image *x, const kernel *m) {
     for (int o = 0; o < m->out; o++)
         for (int i = 0; i < y->h; i++)
-            for (int j = 0; j < y->w; j += STRIP)
-                strip(y, x, m, o, i, j);
+            for (int j = 0; j < y->w; j += STRIP) strip(y, x, m, o, i, j);
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
@@ -213,9 +212,8 @@ void rope(float *y, const float *x, int tokens, int heads, int D, const position
             const int along = axis == 0 ? at[t].frame : axis == 1 ? at[t].row : at[t].column;
             double s = 0, c = 1;
             if (at[t].frame != UNROTATED) golden_sincos(along * rate, &s, &c);
-            float *to = y + (size_t)t * heads * D + 2 * j;
-            const float *from = x + (size_t)t * heads * D + 2 * j;
-            for (int h = 0; h < heads; h++) rotate(to + h * D, from + h * D, c, s);
+            size_t i = (size_t)t * heads * D + 2 * j;
+            for (int h = 0; h < heads; h++, i += D) rotate(y + i, x + i, c, s);
         }
     }
 }

@@ -1,20 +1,18 @@
 /* policies.c: the caches that TetherCache is compared with.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code    CausVid, infinity-RoPE, MemRoPE, Deep Forcing (as redistributed in Relax-Forcing),
- *         Rolling Sink. Each is stated at its place.
+ * Code    CausVid, Reward-Forcing, infinity-RoPE, MemRoPE, Deep Forcing (as redistributed in
+ *         Relax-Forcing), Rolling Sink.
  * All of them evict in the first pass of a chunk that does not fit. */
 #include "golden.h"
 
 /* ---- CausVid --------------------------------------------------------------------------------- */
-/* Clips that hold every frame; each restarts from the end of the one before (sampler.c). Its
- * schedule has a shift of 8 and steps that are not warped. */
+/* Clips that hold every frame, restarted by sampler.c. A shift of 8, steps that are not warped. */
 static const double causvid_steps[] = {1000, 757, 522, 0};
 
 static void causvid_check(cache *c, const geometry *g) {
     check_window(c, g);
-    if (g->frames > c->K)
-        usage("causvid: %d frames exceed the budget of %d; use --rollouts", g->frames, c->K);
+    if (g->frames > c->K) usage("causvid: at most %d frames: the budget; use --rollouts", c->K);
 }
 
 const policy causvid = {
@@ -26,6 +24,24 @@ const policy causvid = {
 const policy causvid_rolling = {
     .name = "causvid-rolling", .about = "CausVid's schedule with the window of fifo",
     .knobs = {{"budget", 21, NULL}, {"sink", 0, NULL}}, .steps = causvid_steps};
+
+/* ---- Reward-Forcing: a sink that takes in what leaves the window ----------------------------- */
+/* sink = keep sink + (1 - keep) what leaves, token by token. Code, and we: where fewer or more
+ * frames leave than the sink has, they replace its first ones. */
+static void enter_sink(cache *c, const pass *p) {
+    const int sink = c->S * c->L, leave = c->length + p->frames * c->L - c->capacity;
+    const size_t n = (size_t)sink * c->width;
+    const double keep = setting(c->o, "sink-keep");
+    const float a = (float)keep, b = (float)(1 - keep);
+    if (leave == sink) mix(c->k, a, c->k, b, c->k + n, n), mix(c->v, a, c->v, b, c->v + n, n);
+    else if (leave > 0) cache_move(c, 0, sink, leave < sink ? leave : sink);
+    cache_roll(c, p, sink);
+}
+
+const policy reward = {
+    .name = "reward", .about = "a sink that follows the window slowly, recent frames",
+    .knobs = {{"budget", 9, NULL}, {"sink", 3, NULL}, {"sink-keep", 0.999, NULL}},
+    .check = check_sink, .evict = enter_sink, .positions = by_slot};
 
 /* ---- infinity-RoPE: positions count slots; scenes flush -------------------------------------- */
 static void *two_numbers(const cache *c) { return (void)c, memory(2, sizeof(int)); }
@@ -123,9 +139,8 @@ static void memrope_evict(cache *c, const pass *p) {
 
 static void memrope_check(cache *c, const geometry *g) {
     const bool ema = setting(c->o, "memrope-method") == 0;
-    check_window(c, g);
-    if ((ema && c->K < c->S + 2 + g->chunk) || c->S > g->first_chunk)
-        usage("memrope: the budget is at least S + 2 + chunk, and the first chunk holds the sink");
+    check_sink(c, g);
+    if (ema && c->K < c->S + 2 + g->chunk) usage("memrope: K must be at least S + 2 + chunk");
     if (setting(c->o, "adaptive") != 0 && !ema) usage("memrope: adaptive needs the method ema");
 }
 
@@ -256,9 +271,7 @@ static void deep_evict(cache *c, const pass *p) {
     else c->length += n;
 }
 
-static void deep_commit(cache *c, const pass *p) {
-    if (!c->first) remember(c, p);
-}
+static void deep_commit(cache *c, const pass *p) { if (!c->first) remember(c, p); }
 
 static void *deep_open(const cache *c) {
     deep *y = memory(1, sizeof *y);
@@ -302,8 +315,7 @@ static void sink_after(cache *c, const pass *p) {
     const size_t frame = (size_t)L * c->width, n = (size_t)c->K * frame;
     const bool backwards = gone / w % 2;
     if (!p->clean || p->start < c->K) return;
-    const int first = backwards ? w - gone % w - C : gone % w;
-    const int to = c->length - (p->frames + C) * L;
+    const int first = backwards ? w - gone % w - C : gone % w, to = c->length - (p->frames + C) * L;
     for (int i = 0; i < C; i++) {
         const int from = first + (backwards ? C - 1 - i : i);
         const float *archive = (float *)c->own + from * frame;

@@ -32,10 +32,10 @@ void flow_to_clean(float *x0, const float *x, const float *flow, float sigma, si
     for (size_t i = 0; i < n; i++) x0[i] = (float)(x[i] - (double)sigma * (double)flow[i]);
 }
 
-void add_noise(float *x, const float *x0, const float *noise, float sigma, size_t n) {
+void mix(float *x, float a, const float *y, float b, const float *z, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        const float kept = (1 - sigma) * x0[i], fresh = sigma * noise[i];
-        x[i] = kept + fresh;
+        const float left = a * y[i], right = b * z[i];
+        x[i] = left + right;
     }
 }
 
@@ -60,14 +60,19 @@ static void draw_noise(const run *r, float *x, const pass *p, int stream) {
     }
 }
 
+/* The last one that has begun. */
+static int scene_of(const run *r) {
+    int scene = r->v->scenes - 1;
+    while (scene > 0 && r->chunk < r->v->scene[scene]) scene--;
+    return scene;
+}
+
 static void network(const run *r, float *flow, const float *x, double t, pass p) {
     const video *v = r->v;
+    const int scene = scene_of(r);
     double *each = doubles((size_t)p.frames);
-    int scene = v->scenes - 1;
-    while (scene > 0 && r->chunk < v->scene[scene]) scene--;
     for (int f = 0; f < p.frames; f++) each[f] = t;
-    p.chunk = r->chunk;
-    p.h = v->h, p.w = v->w;
+    p.chunk = r->chunk, p.h = v->h, p.w = v->w;
     p.scene = scene > 0 && v->scene[scene] == r->chunk;
     p.cut = p.scene && v->cut[scene];
     transformer_run(v->model, flow, x, each, &p, v->text[scene], r->caches);
@@ -78,7 +83,7 @@ static void network(const run *r, float *flow, const float *x, double t, pass p)
  * Then the clean pass, whose keys and values later chunks see. Code: no context noise is added. */
 static void make_chunk(const run *r, float *x0, int start, int frames) {
     const video *v = r->v;
-    const schedule *s = &v->schedule;
+    const schedule *s = !r->denoised && v->opening.steps ? &v->opening : &v->schedule;
     const size_t n = frames * r->frame;
     float *x = floats(n), *flow = floats(n), *fresh = floats(n);
     pass p = {.start = start, .frames = frames};
@@ -88,26 +93,28 @@ static void make_chunk(const run *r, float *x0, int start, int frames) {
         flow_to_clean(x0, x, flow, schedule_sigma(s, s->t[j]), n);
         if (j == s->steps - 1) break;
         draw_noise(r, fresh, &p, j + 1);
-        add_noise(x, x0, fresh, schedule_sigma(s, s->t[j + 1]), n);
+        const float sigma = schedule_sigma(s, s->t[j + 1]);
+        mix(x, 1 - sigma, x0, sigma, fresh, n);
     }
     p.clean = true;
     network(r, NULL, x0, v->context_noise, p);
     free(x), free(flow), free(fresh);
 }
 
-/* `total` frames of x, of which the first `given` are there: these take the clean pass alone, at
- * timestep 0. */
+/* `total` frames. The first `given` are there, and take the clean pass alone, at timestep 0. */
 static void make_clip(run *r, float *x, int given, int total) {
     const video *v = r->v;
     for (int start = 0, frames; start < total; r->chunk++, start += frames) {
         frames = start == 0 && v->lone_first ? 1 : v->chunk;
-        if (start < given) {
-            network(r, NULL, x + start * r->frame, 0,
-                    (pass){.start = start, .frames = frames, .clean = v->context_noise == 0});
-        } else {
-            make_chunk(r, x + start * r->frame, start, frames);
-            r->denoised += frames;
+        if (v->policy == &longlive && r->chunk && r->chunk == v->scene[scene_of(r)]) {
+            const int K = (int)setting(v->o, "budget"), n = K < 0 || K > start ? start : K;
+            network(r, NULL, x + (start - n) * r->frame, v->context_noise,
+                    (pass){.start = start - n, .frames = n, .anew = true});
         }
+        float *to = x + start * r->frame;
+        const pass p = {.start = start, .frames = frames, .clean = v->context_noise == 0};
+        if (start < given) network(r, NULL, to, 0, p);
+        else make_chunk(r, to, start, frames), r->denoised += frames;
     }
 }
 
@@ -129,9 +136,8 @@ static void reencode(const video *v, float *to, const float *clip, int last, siz
 
 static void check(const video *v, int rollouts, int overlap) {
     const int first = v->lone_first ? 1 : v->chunk, given = v->given_frames;
-    const int rest = given ? v->frames : v->frames - first;
-    if (v->frames < 1 || (given && given < first) || (given && (given - first) % v->chunk)
-        || rest < 0 || rest % v->chunk)
+    const int old = given ? given - first : 0, rest = given ? v->frames : v->frames - first;
+    if (v->frames < 1 || old < 0 || old % v->chunk || rest < 0 || rest % v->chunk)
         usage("%d frames after %d given ones are no whole chunks of %d%s", v->frames, given,
               v->chunk, v->lone_first ? ", the first of 1" : "");
     if (rollouts < 1 || rollouts > 1000) usage("--rollouts must be 1 to 1000");

@@ -70,8 +70,7 @@ double grab_redundancy(const double *mass, const int *frame, int n, int c) {
 
 /* Eq. 9, diversity: what is not redundant. */
 void grab_diversity(double *diversity, const double *mass, const int *frame, int n) {
-    for (int c = 0; c < n; c++)
-        diversity[c] = fmax(0, 1 - grab_redundancy(mass, frame, n, c));
+    for (int c = 0; c < n; c++) diversity[c] = fmax(0, 1 - grab_redundancy(mass, frame, n, c));
 }
 
 /* Eq. 5, the score. */

@@ -6,7 +6,6 @@
 #include "golden.h"
 
 typedef struct range { uint32_t first, last; } range;
-
 static bool within(uint32_t c, const range *r) {
     while (r->last && (c < r->first || c > r->last)) r++;
     return r->last;
@@ -31,15 +30,11 @@ char *clean_prompt(const char *utf8) {
         size = utf8_character((const uint8_t *)at, strlen(at), &c);
         if (within(c, white)) {
             if (to > out && to[-1] != ' ') *to++ = ' ';
-        } else if (within(c, quote)) {
-            *to++ = c >= 0x201c ? '"' : '\'';
-        } else if (size && within(c, plain) && (c != '&' || at[1] == ' ')) {
-            memcpy(to, at, (size_t)size);
-            to += size;
-        } else {
-            fail("the prompt needs more cleaning than golden does at \"%.20s\": give --ids with "
-                 "what `tether tokenize` prints", at);
-        }
+        } else if (within(c, quote)) *to++ = c >= 0x201c ? '"' : '\'';
+        else if (size && within(c, plain) && (c != '&' || at[1] == ' '))
+            for (int i = 0; i < size; i++) *to++ = at[i];
+        else fail("the prompt needs more cleaning than golden does at \"%.20s\": give --ids with "
+                  "what `tether tokenize` prints", at);
     }
     if (to > out && to[-1] == ' ') to--;
     *to = 0;

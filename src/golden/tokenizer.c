@@ -42,8 +42,7 @@ static bool next_field(tokenizer *t, text *m, int *field, uint64_t *x, text *byt
     else if (wire != 1 && wire != 5) fail("%s is no SentencePiece model", t->path);
     *bytes = (text){m->at, wire == 1 ? 8 : wire == 5 ? 4 : wire == 2 ? (size_t)*x : 0};
     if (bytes->n > m->n) fail("%s is cut off", t->path);
-    m->at += bytes->n;
-    m->n -= bytes->n;
+    m->at += bytes->n, m->n -= bytes->n;
     return true;
 }
 
@@ -92,8 +91,8 @@ tokenizer *tokenizer_open(const char *path) {
     size_t size;
     const uint8_t *file = (const uint8_t *)read_file(path, &size);
     tokenizer *t = memory(1, sizeof *t);
-    uint64_t x = 0;
     text m = {file, size}, bytes;
+    uint64_t x = 0;
     int pieces = 0, field;
     *t = (tokenizer){.path = path, .unknown = -1, .end = 1, .prefix = true, .squeeze = true,
                      .escape = true, .least = FLT_MAX, .most = FLT_MIN};
@@ -169,10 +168,9 @@ static text normal_prefix(const tokenizer *t, text s, size_t *used) {
     }
     const char *found = lookup(t, s, used);
     if (found) return (text){(const uint8_t *)found, strlen(found)};
-    *used = (size_t)utf8_character(s.at, s.n, &c);
-    if (*used) return (text){s.at, *used};
-    *used = 1;
-    return (text){(const uint8_t *)"\xef\xbf\xbd", 3};
+    const int size = utf8_character(s.at, s.n, &c);
+    *used = size ? (size_t)size : 1;
+    return size ? (text){s.at, *used} : (text){(const uint8_t *)"\xef\xbf\xbd", 3};
 }
 
 /* A mark at the beginning, blanks as marks, and no blank after another. */
@@ -226,9 +224,8 @@ static node *best_path(const tokenizer *t, text s) {
                   (p->type == USER_DEFINED ? longer - 0.1 : (double)p->score) + so_far, i, p->id);
             single = single || n == length;
         }
-        if (single) continue;
         const float unknown = (float)((double)t->least - 10), sum = unknown + best[i].score;
-        offer(&best[i + length], sum, i, t->unknown);
+        if (!single) offer(&best[i + length], sum, i, t->unknown);
     }
     return best;
 }

@@ -44,8 +44,7 @@ static void read_sizes(transformer *m, const weights *f, const char *config) {
     m->height = (int)config_number(config, "height", 480);
     m->width = (int)config_number(config, "width", 832);
     if (m->heads < 1 || m->dim % m->heads || m->dim / m->heads % 2 || m->text_len < 1)
-        fail("%s: num_heads, %d (0: not there), must divide the width %d into even heads; text_len "
-             "is %d", config, m->heads, m->dim, m->text_len);
+        fail("%s: no num_heads that divides the width %d evenly, or no text_len", config, m->dim);
 }
 
 transformer *transformer_open(const char *folder) {
@@ -121,8 +120,7 @@ prompt *prompt_open(const transformer *m, const float *text) {
     linear(a, text, rows, &m->text0);
     gelu(a, n);
     linear(context, a, rows, &m->text2);
-    p->k = memory((size_t)m->layers, sizeof *p->k);
-    p->v = memory((size_t)m->layers, sizeof *p->v);
+    p->k = memory((size_t)m->layers, sizeof *p->k), p->v = memory((size_t)m->layers, sizeof *p->v);
     for (int i = 0; i < m->layers; i++) {
         const attention_weights *y = &m->block[i].cross;
         project(p->k[i] = floats(n), context, rows, &y->k, y->norm_k, m->eps);

@@ -19,8 +19,8 @@
  * HEAD       conv(silu(norm(x))) */
 enum { CONV, RES, ATTENTION, TIME_UP, UP, DOWN, TIME_DOWN, HEAD };
 
-/* A convolution and the frames before, padded, the older one first. */
-typedef struct causal { kernel k; image past[2]; } causal;
+/* A convolution, the frames before, padded, the older one first, and how x is enlarged (0: 1). */
+typedef struct causal { kernel k; image past[2]; int scale; } causal;
 
 typedef struct layer {
     int kind, seen;              /* frames so far                                                 */
@@ -35,8 +35,7 @@ struct vae {
     float *out;                  /* where they go                                                 */
 };
 
-/* A tensor NAME PART of whatever shape it has: gamma, weights [out, in, kt, kh, kw], or [out, in,
- * kh, kw] of a single frame. Returns its rank. */
+/* A tensor of whatever shape: gamma, weights [out, in, kt, kh, kw] or [out, in, kh, kw]. */
 static int load_any(weights *f, float **x, int dim[5], const char *name, const char *part) {
     int rank = 0;
     while (rank < 5 && (dim[rank] = weights_dim(f, rank, "%s%s", name, part))) rank++;
@@ -71,6 +70,7 @@ static void add_layer(vae *v, weights *f, int kind, const char *name) {
     if (part[kind].norm2) load_any(f, &y->norm2, dim, name, part[kind].norm2);
     y->conv1.k = load_kernel(f, name, part[kind].conv1);
     if (kind == DOWN) y->conv1.k.stride = 2;
+    if (kind == UP) y->conv1.scale = 2;
     if (part[kind].conv2) y->conv2.k = load_kernel(f, name, part[kind].conv2);
     if (kind == RES && weights_dim(f, 0, "%s.shortcut.weight", name))
         y->shortcut.k = load_kernel(f, name, ".shortcut");
@@ -117,16 +117,6 @@ vae *vae_open(const char *path, bool encoder) {
     return v;
 }
 
-void vae_restart(vae *v) {
-    for (layer *y = v->layer; y < v->layer + v->n; y++) {
-        for (int i = 0; i < 2; i++) {
-            free(y->conv1.past[i].x), free(y->conv2.past[i].x);
-            y->conv1.past[i].x = y->conv2.past[i].x = NULL;
-        }
-        y->seen = 0;
-    }
-}
-
 static image image_of(int c, int h, int w) { return (image){floats((size_t)c * h * w), c, h, w}; }
 static size_t count(image x) { return (size_t)x.c * x.h * x.w; }
 
@@ -143,16 +133,16 @@ static image place(image x, int top, int left, int h, int w, int scale) {
 
 static image copy(image x) { return place(x, 0, 0, x.h, x.w, 1); }
 
-/* Of an image and those before it, which are kept. Stride 2 is padded by a row below and a column
- * right only. */
+/* Of an image and those before it, which are kept. Stride 2 is padded below and right only. */
 static image convolve(causal *m, image x) {
     const kernel *k = &m->k;
     const int s = k->stride, pad = s == 2 ? 0 : k->kh / 2, more = s == 2 ? 1 : 2 * pad;
-    image y = image_of(k->out, x.h / s, x.w / s), seen[3];
+    const int scale = m->scale ? m->scale : 1, h = scale * x.h, w = scale * x.w;
+    image y = image_of(k->out, h / s, w / s), seen[3];
     if (x.c != k->in) fail("the VAE: a convolution of %d channels is given %d", k->in, x.c);
-    seen[k->kt - 1] = place(x, pad, pad, x.h + more, x.w + more, 1);
+    seen[k->kt - 1] = place(x, pad, pad, h + more, w + more, scale);
     for (int i = 0; i < k->kt - 1; i++) {
-        if (!m->past[i].x) m->past[i] = image_of(x.c, x.h + more, x.w + more);
+        if (!m->past[i].x) m->past[i] = image_of(x.c, h + more, w + more);
         seen[i] = m->past[i];
     }
     convolution(&y, seen, k);
@@ -234,12 +224,6 @@ static image time_down(layer *y, image x) {
     return seen ? (image){.x = NULL} : copy(x);
 }
 
-static image up(layer *y, image x) {
-    image large = place(x, 0, 0, 2 * x.h, 2 * x.w, 2), z = convolve(&y->conv1, large);
-    free(large.x);
-    return z;
-}
-
 /* x through layer i and those after it; frees x. */
 static void run(vae *v, int i, image x) {
     for (; i < v->n && x.x; i++) {
@@ -247,8 +231,7 @@ static void run(vae *v, int i, image x) {
         const int kind = y->kind;
         image z = kind == RES ? residual(y, x) : kind == ATTENTION ? attend_frame(y, x)
                 : kind == HEAD ? branch(&y->conv1, x, y->norm1) : kind == TIME_UP ? time_up(v, i, x)
-                : kind == TIME_DOWN ? time_down(y, x) : kind == UP ? up(y, x)
-                : convolve(&y->conv1, x);
+                : kind == TIME_DOWN ? time_down(y, x) : convolve(&y->conv1, x);
         free(x.x);
         x = z;
     }

@@ -78,9 +78,7 @@ weights *weights_open(const char *path) {
     uint8_t head[8];
     snprintf(f->path, sizeof f->path, "%s", path);
     f->file = fopen(path, "rb");
-    if (!f->file)
-        fail("cannot open %s; golden reads safetensors with Wan's names: make it with `tether "
-             "convert IN -o %s`", path, path);
+    if (!f->file) fail("cannot open %s: make it with `tether convert IN -o %s`", path, path);
     const size_t got = fread(head, 1, 8, f->file);
     const uint64_t n = little_endian(head, 8);
     if (got != 8 || n > 100 << 20) fail("%s is not a safetensors file", path);
@@ -102,11 +100,10 @@ static bool find(const weights *f, tensor *t, const char *name) {
     const char *span = json_find(text, "data_offsets");
     *t = (tensor){.count = 1, .type = type && type[1] ? type[1] + type[2] : 0};
     if (t->type != F32 && t->type != F16 && t->type != BF16)
-        fail("%s: %s is %.8s; golden reads F32, F16 and BF16: convert the file with `tether "
-             "convert`", f->path, name, type ? type : "untyped");
+        fail("%s: %s is %.8s, not F32, F16 or BF16: use `tether convert`", f->path, name,
+             type ? type : "untyped");
     if (shape) t->rank = sscanf(shape, "[ %lld , %lld , %lld , %lld , %lld", d, d + 1, d + 2, d + 3,
                                 d + 4);
-    if (t->rank < 0) t->rank = 0;
     for (int i = 0; i < t->rank; t->count *= d[i++])
         if (d[i] < 0 || d[i] > INT_MAX || t->count > INT_MAX) fail("%s: huge %s", f->path, name);
     if (!span || sscanf(span, "[ %lld , %lld", &t->begin, &last) != 2 || t->begin < 0
@@ -130,16 +127,10 @@ int weights_dim(const weights *f, int axis, const char *format, ...) {
     return find(f, &t, name) && axis < t.rank ? (int)t.dim[axis] : 0;
 }
 
-/* The same number as float. Shifted into place, it is a float of 2^-112 of the value; infinity and
- * NaN have an exponent of ones. */
-static uint32_t widen_half(uint32_t half) {
-    const uint32_t sign = (half & 0x8000) << 16, rest = (half & 0x7fff) << 13;
-    uint32_t bits;
-    float x;
-    memcpy(&x, &rest, sizeof x);
-    x *= 0x1p112f;
-    memcpy(&bits, &x, sizeof bits);
-    return sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : bits);
+static float widen_half(uint32_t half) {
+    const int e = half >> 10 & 31, m = half & 1023;
+    const float x = e == 31 ? (m ? NAN : INFINITY) : ldexpf(e ? 1024 + m : m, (e ? e : 1) - 25);
+    return half >> 15 ? -x : x;
 }
 
 /* n numbers of the tensor from number `first` on, widened exactly. */
@@ -152,8 +143,8 @@ static void read_numbers(weights *f, float *to, const tensor *t, uint64_t first,
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)little_endian(bytes + i * size, size);
         if (t->type == BF16) bits <<= 16;
-        if (t->type == F16) bits = widen_half(bits);
-        memcpy(to + i, &bits, sizeof bits);
+        if (t->type == F16) to[i] = widen_half(bits);
+        else memcpy(to + i, &bits, sizeof bits);
     }
     free(bytes);
 }

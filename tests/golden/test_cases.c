@@ -198,8 +198,8 @@ static void test_scheduler(void)
     for (int r = 0; r < rows && r < 64; r++) {
         const float sigma = schedule_sigma(&s, t[r]);
         while (index[r] < TABLE - 1 && s.sigma[index[r]] != sigma) index[r]++;
-        add_noise(mixed + r * each, x + r * each, noise + r * each, sigma,
-                  each);
+        mix(mixed + r * each, 1 - sigma, x + r * each, sigma, noise + r * each,
+            each);
         flow_to_clean(clean + r * each, noise + r * each, x + r * each, sigma,
                       each);
     }
@@ -234,6 +234,8 @@ static void read_policy(video *v, const tt_json *j)
     v->policy = !strcmp(name, "tethercache") ? &tethercache
               : !strcmp(name, "infinity_rope") ? &infinity
               : !strcmp(name, "memrope") ? &memrope
+              : !strcmp(name, "longlive") ? &longlive
+              : !strcmp(name, "reward") ? &reward
               : strcmp(name, "deep_forcing") ? &fifo
               : way && !strcmp(way, "ds") ? &deep_sink : &deep_forcing;
     memcpy(v->o, v->policy->knobs, sizeof v->o);
@@ -241,7 +243,8 @@ static void read_policy(video *v, const tt_json *j)
         {"K", "budget"}, {"S", "sink"}, {"R", "recent"}, {"M", "memory"},
         {"N", "compress-to"}, {"alpha", "alpha"}, {"tau", "tau"},
         {"score_temperature", "score-temperature"}, {"max_reuse", "max-reuse"},
-        {"alpha_long", "alpha-long"}, {"alpha_short", "alpha-short"}};
+        {"alpha_long", "alpha-long"}, {"alpha_short", "alpha-short"},
+        {"global_sink", "global-sink"}, {"sink_keep", "sink-keep"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         set_from(v, o, names[i][0], names[i][1]);
     pool = tt_json_str(j, "grab_pool", NULL);
@@ -270,7 +273,8 @@ static transformer *model_of(const test_case *c)
     return transformer_open(path);
 }
 
-/* A[3s] | B[2.3s#] | C[2.3s]: B begins at chunk 4, C at chunk 7 with a cut. */
+/* Prompts change at the frames given; without them, as A[3s] | B[2.3s#] |
+ * C[2.3s] says: B begins at chunk 4, C at chunk 7 with a cut. */
 static void read_scenes(video *v, test_case *c)
 {
     v->scenes = 1;
@@ -279,9 +283,11 @@ static void read_scenes(video *v, test_case *c)
     v->scenes = 3;
     v->text[1] = prompt_open(v->model, input(c, "text_1"));
     v->text[2] = prompt_open(v->model, input(c, "text_2"));
-    v->scene[1] = 4;
-    v->scene[2] = 7;
-    v->cut[2] = true;
+    const tt_json *at = tt_json_get(c->json, "switch_frame_indices");
+    for (int i = 1; i < 3; i++)
+        v->scene[i] = at ? (int)tt_json_real(tt_json_at(at, i - 1)) / v->chunk
+                         : 1 + 3 * i;
+    v->cut[2] = !at;
 }
 
 static void roll(const char *path, double tol)
@@ -568,7 +574,9 @@ int main(void)
     static const char *const others[] = {
         "sf_full", "sf_fifo_k6_s2", "inf_k6_s1", "inf_k21_s3",
         "inf_scenes_k6", "mem_ema_k12", "mem_adaptive_k12", "mem_fifo_k9_s0",
-        "mem_fifo_k9_s2", "deep_ds_k21", "deep_pc_k9", "deep_pc_k21"};
+        "mem_fifo_k9_s2", "deep_ds_k21", "deep_pc_k9", "deep_pc_k21",
+        "longlive_k9", "longlive_k9_flush", "reward_k9", "reward_k9_s2",
+        "reward_k9_fast"};
     char path[64];
     engine = test_begin("golden/cases");
     if (sizeof(tt_real) != 4) {

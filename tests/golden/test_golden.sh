@@ -103,6 +103,14 @@ if [ "$rows" = all ]; then
     plain recency-only 24 --preset recency-only
     plain sink-recent 24 --preset sink-recent
     plain no-memory 18 --preset no-memory
+    plain longlive-3 12 --preset longlive --budget 6 --sink 1
+    plain reward-forcing 18 --preset reward-forcing
+    plain 'reward, other sink' 15 --cache reward --budget 9 --sink 2
+    plain 'reward, fast' 15 --cache reward --sink-keep 0.7
+    plain causal-forcing 9 --preset causal-forcing
+    plain frame-wise 5 --preset causal-forcing-frame
+    plain '2 steps' 5 --preset causal-forcing-2step
+    plain '1 step' 5 --preset causal-forcing-1step
     plain 'K 7, zeros' 18 --budget 7 --sink 1 --tau 0.7 --alpha 1
     plain 'temperature' 21 --budget 12 --sink 0 --score-temperature 0.5 \
         --seed 12345678901234567890
@@ -131,6 +139,16 @@ if [ "$rows" = all ]; then
     printf '0 %s\n2 %s\n' "$one" "$two" > "$tmp/scenes"
     same scenes 12 -p "$one" --scene "2=$two" --size 32x32 -- \
         --scene-file "$tmp/scenes" -W 32 -H 32
+    printf '0 %s\n4 %s\n' "$one" "$two" > "$tmp/late"
+    for sink in 0 1; do
+        same "re-cache, global sink $sink" 18 -p "$one" --scene "4=$two" \
+            --size 32x32 --preset longlive --budget 9 --global-sink $sink -- \
+            --scene-file "$tmp/late" -W 32 -H 32 --preset longlive --budget 9 \
+            --global-sink $sink
+    done
+    same 're-cache, no window' 12 -p "$one" --scene "2=$two" --size 32x32 \
+        --cache longlive --budget -1 -- --scene-file "$tmp/scenes" -W 32 \
+        -H 32 --cache longlive --budget -1
     printf '0 %s\n2# %s\n4 %s\n' "$one" "$two" "$one" > "$tmp/cuts"
     same cuts 18 -p "$one" --scene "2#=$two" --scene "4=$one" --size 32x32 \
         --cache infinity -- --scene-file "$tmp/cuts" -W 32 -H 32 \

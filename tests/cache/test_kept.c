@@ -720,8 +720,6 @@ static void every_class(tt_ctx *ctx)
         policy_of(ctx, "fifo:budget=7");
         half_of(ctx, "fifo:budget=7");
         half_of(ctx, "longlive:budget=7");
-        half_of(ctx, "full");
-        half_of(ctx, "causvid");
         policy_of(ctx, "tether:budget=10:sink=2:recent=3");
         ctx->ops = before;
     }

@@ -127,7 +127,8 @@ tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
     const tt_dit_config *c = tt_dit_get_config(m);
     const tt_range held = tt_team_heads(ctx, c->heads);
     const tt_policy_class *cls = tt_policy_class_of(&o->policy);
-    const bool rounds = ctx->ops->by_class && ctx->ops->cls != TT_CLASS_F32;
+    const bool rounds = ctx->ops && ctx->ops->by_class
+                     && ctx->ops->cls != TT_CLASS_F32;
     return (tt_geometry){
         .layers = c->layers, .H = held.hi - held.lo, .D = c->dim / c->heads,
         .heads = c->heads, .first = held.lo,

@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 15
+#define TT_OPS_VERSION 16
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -69,7 +69,8 @@ struct tt_ops {
     const char *name;
     const char *summary;
     tt_class cls;
-    bool by_class;           /* its conv takes by_class and bf16              */
+    bool by_class;           /* its conv takes by_class and bf16, attention
+                                bf16                                          */
     bool time32;             /* the model's sinusoid of the time is float32   */
     /* [TT_CLASS_COUNT]: the same backend in every class, this table included,
      * NULL in a class it has not; NULL altogether: has this class alone      */

@@ -82,6 +82,9 @@ typedef struct tt_attention_args {
                                 and so are their values (what is behind the
                                 text of a prompt). Bits are those without: a
                                 backend may use it or not                     */
+    bool bf16;               /* k and v hold bf16 numbers, packed, where tt_real
+                                is float; strides count these. Only of a table
+                                with tt_ops.by_class, in a class but f32      */
 } tt_attention_args;
 
 /* One output frame of a causal 3-D convolution over channels-last frames:

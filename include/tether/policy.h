@@ -58,6 +58,11 @@ typedef struct tt_geometry {
     int64_t frames;        /* latent frames of the whole video                */
     int64_t scenes;        /* stretches with a prompt of their own; 0 or 1:
                               one prompt throughout                           */
+    bool bf16;             /* slots hold what attention reads of them, rotated
+                              keys and values, as packed bf16 numbers: half the
+                              memory, and the same bits in a class whose
+                              attention rounds both. Of a policy with
+                              TT_ONLY_MOVES                                   */
 } tt_geometry;
 
 /* ---- settings ------------------------------------------------------------ */
@@ -155,7 +160,7 @@ typedef struct tt_layer {
     int64_t seen;          /* global_end: frames seen so far; while `begin`
                               runs, without this chunk                        */
     bool first;            /* this pass is the first of its chunk             */
-    tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
+    tt_real *k, *v;        /* [cap, H, D], zeroed at reset; see geo->bf16     */
     const tt_real *own_k;  /* [frames*L, H, D]: keys that the last live slots
                               should hold, while something else waits there. A
                               `write` sets it and calls tt_layer_put, which
@@ -214,8 +219,13 @@ enum {
     TT_RESTARTS = 4,       /* long videos are several rollouts                */
     TT_FILLS_EXACTLY = 8,  /* chunks should fill K exactly: a first chunk of
                               one frame wants one frame more                  */
-    TT_RECACHES = 16       /* before a new prompt's first chunk the last K
+    TT_RECACHES = 16,      /* before a new prompt's first chunk the last K
                               frames, or all, run again: tt_pass.recache      */
+    TT_ONLY_MOVES = 32     /* keys and values are stored by tt_layer_put and
+                              moved by tt_layer_move, nobody else touches them,
+                              and a plan is one segment of TT_T_PER_TOKEN whose
+                              tpos are those of tt_layer_put: tt_geometry.bf16
+                              is possible                                     */
 };
 
 /* The denoising schedule a policy's weights were distilled for. */
@@ -365,7 +375,8 @@ tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *opt, const char *knob,
 /* ---- a cache of all layers ---------------------------------------------- */
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
- * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
+ * queries rotated. k is in ctx->scratch, or kept until the layer is read again,
+ * or in the cache (tt_geometry.bf16);
  * v points to values in the cache, or of several segments is gathered too. Of
  * the first `good` tokens there is nothing but what `laid` has;
  * attention is given all of this, over all of the window, before tt_cache_done.
@@ -375,6 +386,7 @@ tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *opt, const char *knob,
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n - good, H, D]: from token `good` on          */
     int64_t n;
+    bool bf16;             /* as in tt_attention_args                         */
     tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
     int64_t good;
 } tt_kv_view;

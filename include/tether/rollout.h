@@ -105,6 +105,10 @@ typedef struct tt_rollout_options {
     bool keep_keys;              /* rotated keys, or what is laid out of keys
                                     and values, from pass to pass of a chunk
                                     (policy.h); no bit depends on it. false   */
+    bool bf16_kv;                /* the cache holds bf16 numbers where class and
+                                    policy allow it (tt_geometry.bf16): nobody
+                                    looks at its keys. A saved state has them
+                                    so. No bit of a video depends on it. false*/
     const char *kv_dir;          /* NULL, or a folder: its files hold the cache
                                     (tt_cache_open_in). Borrowed until close  */
     bool ends;                   /* nobody asks for the cache behind the last

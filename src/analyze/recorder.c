@@ -163,6 +163,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     r->held = geo->H * geo->D;
     r->measures = opt->follows || (opt->folder && opt->features);
     r->slots = (tt_cache_look(cache, 0)->cap + geo->L - 1) / geo->L;
+    TT_ASSERT(!r->measures || !geo->bf16);   /* keys as they were written  */
     r->last_chunk = &r->chunks;
     r->last_part = &r->parts;
     r->last_choice = &r->choices;

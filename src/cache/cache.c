@@ -4,8 +4,9 @@
  *
  * Model   one k and one v buffer per layer hold unrotated keys and values; the
  *         policy moves tokens about in them (layer.c) and says what attention
- *         reads (relrope.c). At 1.3B and 832x480, 21 frames take 12.1 GB. There
- *         is no second copy, unless rotated keys are kept: then half of it.
+ *         reads (relrope.c). At 1.3B and 832x480, 21 frames take 12.1 GB, or
+ *         half of it as bf16 numbers (tt_geometry.bf16). There is no second
+ *         copy, unless rotated keys are kept: then half of it.
  * Holds   never-written slots are zero (upstream leaves the previous video in
  *         them; it shows only where a policy reads a slot it never wrote).
  * Next    relrope.c, fifo.c, tether.c */
@@ -65,11 +66,11 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
                        const tt_geometry *geo)
 {
     const int64_t cap = cls->slots(opt, geo);
-    const int64_t kv[] = { 2, cap, geo->H, geo->D };
+    const int64_t kv[] = { 2, cap, cache_row(geo) };
     const int64_t meta[] = { 3, cap };
     const int64_t shared = (int64_t)shared_size(cls, opt, geo);
     int64_t a, b, all, once;
-    if (!tt_checked_size(&a, kv, 4, sizeof(tt_real))
+    if (!tt_checked_size(&a, kv, 3, sizeof(tt_real))
         || !tt_checked_size(&b, meta, 2, sizeof(int32_t))
         || !tt_checked_add(&a, a, b)
         || !tt_checked_add(&a, a, (int64_t)state_size(cls, opt, geo))
@@ -139,7 +140,7 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
 {
     tt_layer *y = &c->layer[i];
     const int64_t cap = c->cls->slots(&c->opt, &c->geo);
-    const int64_t n = cap * c->geo.H * c->geo.D;
+    const int64_t n = cap * cache_row(&c->geo);
     *y = (tt_layer){ .geo = &c->geo, .opt = &c->opt, .index = i, .cap = cap,
                      .shared = c->shared, .state_size = c->state_size,
                      .cache = c };
@@ -237,7 +238,7 @@ void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
     if (ctx->status || c->untouched) return;
     for (int64_t i = 0; i < c->geo.layers; i++) {
         tt_layer *y = &c->layer[i];
-        const int64_t n = y->cap * c->geo.H * c->geo.D;
+        const int64_t n = y->cap * cache_row(&c->geo);
         tt_zero(ctx, y->k, n);
         tt_zero(ctx, y->v, n);
         memset(y->sidx, 0, (size_t)y->cap * sizeof *y->sidx);

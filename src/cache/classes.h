@@ -36,6 +36,11 @@ tt_status cache_check_fifo(tt_ctx *ctx, tt_policy_options *opt,
 /* Frames that a pass may bring: a chunk's, or all that are live. */
 int64_t cache_pass_frames(const tt_cache *c, const tt_pass *p);
 
+/* The chunk's keys and values into n slots that have their metadata, as
+ * tt_geometry.bf16 says. */
+void cache_put_bf16(tt_ctx *ctx, tt_layer *y, int64_t slot, int64_t n,
+                    const tt_qkv *x);
+
 /* CausVid's steps: its list ends with a 0 that is dropped (policies/causvid.c).
  */
 extern const tt_policy_schedule cache_causvid_schedule;

@@ -20,6 +20,7 @@ int64_t kept_values(tt_ctx *ctx, const tt_policy_class *cls,
 {
     const int64_t n = room(cls, opt, geo);
     *laid = ctx->ops->laid && n > TT_KEY_BLOCK;
+    if (geo->bf16 && !*laid) return 0;   /* keys lie rotated in their slots */
     return geo->H * (*laid ? ctx->ops->laid(ctx, n, geo->D) : n * geo->D);
 }
 
@@ -35,7 +36,7 @@ void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y)
                               "kept keys");
     tt_real *x = tt_values_in(ctx, a, n, "kept keys");
     if (laid) s->laid = x;
-    else s->k = x;
+    else if (n) s->k = x;
 }
 
 void kept_forget(cache_kept *s)

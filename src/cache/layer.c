@@ -5,7 +5,7 @@
  * Source  wan/modules/causal_model.py, the "roll" of the KV cache.
  * Holds   len <= cap; k, v and metadata of a token always move together. */
 #include "core/device.h"
-#include "cache/policy.h"
+#include "cache/classes.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
     TT_ASSERT(n >= 0 && to >= 0 && from >= 0);
     TT_ASSERT(to + n <= y->cap && from + n <= y->cap);
     if (n == 0 || to == from) return;
-    const int64_t c = y->geo->H * y->geo->D;
+    const int64_t c = cache_row(y->geo);
     tt_copy(ctx, y->k + to * c, y->k + from * c, n * c);
     tt_copy(ctx, y->v + to * c, y->v + from * c, n * c);
     const size_t meta = (size_t)n * sizeof *y->sidx;
@@ -42,14 +42,18 @@ void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     const int64_t n = p->frames * y->geo->L, slot = y->len - n;
     const int64_t c = y->geo->H * y->geo->D;
     TT_ASSERT(slot >= 0);
-    if (!y->own_k) tt_copy(ctx, y->k + slot * c, x->k, n * c);
-    tt_copy(ctx, y->v + slot * c, x->v, n * c);
     for (int64_t i = 0; i < n; i++) {
         const int64_t frame = p->start + i / y->geo->L;
         y->src_frame[slot + i] = (int32_t)frame;
         y->tpos[slot + i] = (int32_t)frame;
         y->sidx[slot + i] = (int32_t)(i % y->geo->L);
     }
+    if (y->geo->bf16) {
+        cache_put_bf16(ctx, y, slot, n, x);
+        return;
+    }
+    if (!y->own_k) tt_copy(ctx, y->k + slot * c, x->k, n * c);
+    tt_copy(ctx, y->v + slot * c, x->v, n * c);
 }
 
 bool tt_layer_valid(const tt_layer *y)

@@ -10,6 +10,12 @@
 
 /* ---- helpers for writing policies --------------------------------------- */
 
+/* Values that a slot takes of keys, and of values. */
+static inline int64_t cache_row(const tt_geometry *g)
+{
+    return g->bf16 ? g->H * g->D / 2 : g->H * g->D;
+}
+
 /* Could a run have left the policy's state that is in this layer? Asks the
  * class: state_flags, then `valid`. */
 bool tt_layer_valid(const tt_layer *y);
@@ -101,7 +107,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 
 /* What attention is given of a view w, by the table that ctx->ops was:
  *     .k = w.k, .v = w.v, .N = w.n, .H = H, .D = D, .kv_stride = H * D,
- *     .laid = w.laid, .good = w.good */
+ *     .laid = w.laid, .good = w.good, .bf16 = w.bf16 */
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);
 void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p);

@@ -122,6 +122,19 @@ static void rotate_rows(tt_ctx *ctx, const tt_cache *c, tt_real *out,
     tt_arena_reset(&ctx->scratch, m);
 }
 
+void cache_put_bf16(tt_ctx *ctx, tt_layer *y, int64_t slot, int64_t n,
+                    const tt_qkv *x)
+{
+    const int64_t c = cache_row(y->geo), all = n * y->geo->H * y->geo->D;
+    const tt_segment s = { slot, n, TT_T_PER_TOKEN };
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *rotated = tt_values(ctx, all);
+    rotate_rows(ctx, y->cache, rotated, x->k, y, &s, (rows){ 0, n });
+    tt_narrow(ctx, y->k + slot * c, rotated, all);
+    tt_narrow(ctx, y->v + slot * c, x->v, all);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 static void rotate_queries(tt_ctx *ctx, const tt_cache *c, tt_real *out,
                            const tt_real *in, int64_t frames, int64_t t0)
 {
@@ -145,6 +158,8 @@ static int64_t check_plan(const tt_plan *plan, const tt_layer *y)
                   && s->slot + s->ntokens <= y->len);
         n += s->ntokens;
     }
+    TT_ASSERT(!y->geo->bf16 || (plan->nsegments == 1
+                                && plan->segment[0].t0 == TT_T_PER_TOKEN));
     return n;
 }
 
@@ -229,12 +244,20 @@ static const tt_real *row_at(const source *from, int64_t row, int64_t width)
                            : from->own + (row - from->cut) * width;
 }
 
+/* Slots of a plan of one segment, from row r->good on. */
+static const tt_real *in_place(const tt_layer *y, const tt_real *slots,
+                               const reading *r)
+{
+    return slots + (r->plan->segment->slot + r->good) * cache_row(y->geo);
+}
+
 /* The keys of a plan, rotated: what is to be laid out, or all. */
 static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
                                   const tt_pass *p, const reading *r)
 {
     const int64_t width = y->geo->H * y->geo->D;
     const int64_t n = r->n - r->good;
+    if (y->geo->bf16) return in_place(y, y->k, r);
     tt_real *k = r->kept && r->kept->k ? r->kept->k : tt_values(ctx, n * width);
     if (ctx->status) return NULL;
     int64_t at = -r->good;
@@ -260,7 +283,7 @@ static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
 {
     const int64_t width = y->geo->H * y->geo->D;
     const tt_segment *s = r->plan->segment;
-    if (r->plan->nsegments == 1) return y->v + (s->slot + r->good) * width;
+    if (r->plan->nsegments == 1) return in_place(y, y->v, r);
     tt_real *v = tt_values(ctx, (r->n - r->good) * width), *to = v;
     int64_t skip = r->good;
     for (int i = 0; i < r->plan->nsegments; i++, s++) {
@@ -284,7 +307,8 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     if (ctx->status) return;
     const reading r = look_up(ctx, c, y, p, &plan);
     tt_kv_view view = { .k = rotate_keys(ctx, c, y, p, &r),
-                        .v = gather_values(ctx, y, &r), .n = r.n };
+                        .v = gather_values(ctx, y, &r), .n = r.n,
+                        .bf16 = y->geo->bf16 };
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
     if (ctx->status) return;
     *out = view;

@@ -51,8 +51,9 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
         .o = o, .q = q, .k = window->k, .v = window->v, .T = T,
         .N = window->n, .H = g->H, .D = D, .q_stride = width,
         .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D)),
-        .laid = window->laid, .good = window->good};
+        .laid = window->laid, .good = window->good, .bf16 = window->bf16};
     const int64_t each = a.laid ? ctx->ops->laid(ctx, a.N, D) : 0;
+    const int64_t head = a.bf16 ? D / 2 : D;
     if (tt_team_size(ctx) == 1) {
         tt_attention(ctx, &a);
         return;
@@ -61,8 +62,8 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
     for (int64_t h = 0; h < g->H && !ctx->status; h++) {
         const tt_range own = tt_team_queries(ctx, g->heads, T, g->first + h);
         a.q = q + own.lo * width + h * D;
-        a.k = window->k + h * D;
-        a.v = window->v + h * D;
+        a.k = window->k + h * head;
+        a.v = window->v + h * head;
         if (a.laid) a.laid = window->laid + h * each;
         a.T = own.hi - own.lo;
         tt_attention(ctx, &a);

@@ -11,13 +11,13 @@
 
 #include "ops/ops.h"
 
-/* The numbers of a frame from number `at` on: n of them. */
-static inline void conv_take(tt_real *x, const tt_conv_args *p,
-                             const tt_real *frame, int64_t at, int64_t n)
+/* x = n numbers of an array from number `at` on: values, or packed bf16. */
+static inline void take_numbers(tt_real *x, const tt_real *from, int64_t at,
+                                int64_t n, bool bf16)
 {
-    const char *stored = (const char *)frame + 2 * at;
-    if (!p->bf16) {
-        memcpy(x, frame + at, (size_t)n * sizeof *x);
+    const char *stored = (const char *)from + 2 * at;
+    if (!bf16) {
+        memcpy(x, from + at, (size_t)n * sizeof *x);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -45,9 +45,9 @@ static inline void conv_gather(tt_real *x, const tt_conv_args *p, int64_t i,
                     s >= p->Wi * p->up)
                     memset(x, 0, nbytes);
                 else
-                    conv_take(x, p, p->frame[a],
-                              ((r / p->up) * p->Wi + s / p->up) * p->Cin,
-                              p->Cin);
+                    take_numbers(x, p->frame[a],
+                                 ((r / p->up) * p->Wi + s / p->up) * p->Cin,
+                                 p->Cin, p->bf16);
             }
 }
 

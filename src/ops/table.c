@@ -169,6 +169,8 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     TT_ASSERT(!a->rel_bias || a->T == a->N);
     TT_ASSERT(!a->laid || (ctx->ops->laid
                            && ctx->ops->laid(ctx, a->N, a->D) > 0));
+    TT_ASSERT(!a->bf16 || (ctx->ops->by_class
+                           && ctx->ops->cls != TT_CLASS_F32));
     TT_ASSERT(!a->good || (a->laid && a->good <= a->N
                            && (a->good % TT_KEY_BLOCK == 0
                                || a->good == a->N)));

@@ -126,6 +126,9 @@ tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
 {
     const tt_dit_config *c = tt_dit_get_config(m);
     const tt_range held = tt_team_heads(ctx, c->heads);
+    const tt_policy_class *cls = tt_policy_class_of(&o->policy);
+    const bool rounds = ctx->ops && ctx->ops->by_class
+                     && ctx->ops->cls != TT_CLASS_F32;
     return (tt_geometry){
         .layers = c->layers, .H = held.hi - held.lo, .D = c->dim / c->heads,
         .heads = c->heads, .first = held.lo,
@@ -135,6 +138,7 @@ tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
         .first_chunk = o->independent_first_frame ? 1 : o->chunk,
         .frames = o->initial_frames + o->latents,
         .scenes = o->nscenes,
+        .bf16 = o->bf16_kv && rounds && cls && cls->flags & TT_ONLY_MOVES,
     };
 }
 
@@ -209,8 +213,9 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
      * values; per cached token a rotated key, of one layer or of all, or of one
-     * and what is laid out of all. A team cuts all of it, but for the chunk's
-     * tokens, and has q, k and v of heads besides those of rows. */
+     * and what is laid out of all, but none where slots hold them. A team cuts
+     * all of it, but for the chunk's tokens, and has q, k and v of heads
+     * besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
     const int64_t again = rollout_recached(opt, geo.frames);
     const tt_range own = tt_team_rows(ctx, (again > geo.chunk ? again
@@ -222,7 +227,8 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     bool laid = false;
     const int64_t kept[] = { geo.layers, opt->keep_keys ? kept_values(
                              &probe, cls, &policy, &geo, &laid) : 0 };
-    const int64_t window[] = { read, opt->keep_keys && !laid ? 0 : width };
+    const bool there = geo.bf16 || (opt->keep_keys && !laid);
+    const int64_t window[] = { read, there ? 0 : width };
     const int64_t chunk[] = { geo.chunk, geo.L,
                               alone ? 0 : c->dim + 4 * width };
     int64_t a, b, d, e, all;

@@ -130,8 +130,8 @@ static void show_tokens(tt_ctx *ctx, const char *name, const tt_real *x,
 
 /* What the KV cache holds now, as chunk.<i>/cache.<layer>/k, v [n, H, D] and
  * the frame every token came from and its position, -1 and below as in
- * policy.h. Shown only: nothing that is injected here would be used under this
- * name. */
+ * policy.h; without k and v where slots hold bf16 numbers. Shown only: nothing
+ * that is injected here would be used under this name. */
 static void show_cache(tt_ctx *ctx, tt_rollout *r)
 {
     if (!ctx->tap || !ctx->tap_cache || ctx->status) return;
@@ -142,8 +142,8 @@ static void show_cache(tt_ctx *ctx, tt_rollout *r)
                                       (long long)r->chunk, (long long)i);
         tt_tap_show(ctx, "frame", TT_I32, y->src_frame, 1, &y->len);
         tt_tap_show(ctx, "position", TT_I32, y->tpos, 1, &y->len);
-        show_tokens(ctx, "k", y->k, y->len, g);
-        show_tokens(ctx, "v", y->v, y->len, g);
+        if (!g->bf16) show_tokens(ctx, "k", y->k, y->len, g);
+        if (!g->bf16) show_tokens(ctx, "v", y->v, y->len, g);
         tt_scope_end(ctx, scope);
     }
 }

@@ -98,7 +98,8 @@ typedef struct part {
     int rank;
     int64_t dim[3];
     void *data;                  /* NULL, and no values: an absent part       */
-    tt_real *values;             /* [rows, held, D], stored as [H, rows, D]   */
+    tt_real *values;             /* [rows, held, D], stored as [H, rows, D]:
+                                    numbers of the type                       */
 } part;
 
 #define LAYER_PARTS 7
@@ -160,7 +161,8 @@ static part layer_part(const tt_layer *y, int i, int64_t rows, int64_t ends[2])
     switch (i) {
     case 0:
     case 1:
-        p.dtype = real_type(), p.rank = 3, p.values = i == 0 ? y->k : y->v;
+        p.dtype = y->geo->bf16 ? TT_BF16 : real_type();
+        p.rank = 3, p.values = i == 0 ? y->k : y->v;
         p.dim[0] = y->geo->heads, p.dim[1] = rows, p.dim[2] = y->geo->D;
         break;
     case 2: p.data = y->src_frame; break;
@@ -215,23 +217,23 @@ static bool holds(const tt_geometry *g, int64_t h)
 static void put_heads(saving *s, const part *p, const tt_geometry *g)
 {
     tt_ctx *ctx = s->ctx;
-    const int64_t rows = p->dim[1], D = g->D, width = g->H * D;
-    const size_t bytes = (size_t)(rows * D) * sizeof(tt_host);
-    const int64_t none[] = { 0, rows, D };
+    const int64_t rows = p->dim[1];
+    const size_t unit = tt_dtype_size(p->dtype), one = (size_t)g->D * unit;
+    const size_t bytes = (size_t)rows * one;
+    const int64_t none[] = { 0, rows, g->D };
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const tt_host *x = tt_get(ctx, p->values, rows * width);
-    tt_host *head = tt_alloc(ctx, &ctx->scratch, rows * D, sizeof *head,
-                             "saved state");
+    const char *x = (const char *)tt_get(ctx, p->values, rows * cache_row(g));
+    char *head = tt_alloc(ctx, &ctx->scratch, rows, one, "saved state");
     if (s->first) tt_st_add(s->file, p->name, p->dtype, 3, none, NULL);
     for (int64_t h = 0; h < g->heads && !ctx->status; h++) {
         const int64_t held = h - g->first;
         for (int64_t t = 0; holds(g, h) && t < rows; t++)
-            memcpy(head + t * D, x + t * width + held * D,
-                   (size_t)D * sizeof *head);
+            memcpy(head + (size_t)t * one,
+                   x + (size_t)(t * g->H + held) * one, one);
         tt_team_bring_head(ctx, head, (int64_t)bytes, g->heads, h);
         if (!s->first || ctx->status) continue;
         tt_st_append(s->file, 0, 1, head);
-        s->digest = state_digest(s->digest, head, bytes, sizeof *head);
+        s->digest = state_digest(s->digest, head, bytes, unit);
     }
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -339,6 +341,13 @@ static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
                            const char *path)
 {
     const tt_entry *e = tt_file_find(f, p->name);
+    const bool half = e && e->t.dtype == TT_BF16, kv = p->values != NULL;
+    if (kv && e && half != (p->dtype == TT_BF16)) {
+        tt_fail(ctx, TT_EINVAL, "%s: keys are %s there, %s in this run: go on "
+                "%s --analyze or --dump", path, tt_dtype_name(e->t.dtype),
+                tt_dtype_name(p->dtype), half ? "without" : "with");
+        return NULL;
+    }
     if (!e || e->t.dtype != p->dtype || e->t.rank != p->rank
         || memcmp(e->t.dim, p->dim, (size_t)p->rank * sizeof *p->dim)
         || !tt_tensor_packed(&e->t)) {
@@ -539,7 +548,7 @@ static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
 typedef struct loading {
     tt_ctx *ctx;
     const tt_file *file;         /* NULL: we are not rank 0                   */
-    tt_host *head;               /* room for one, [cap, D]                    */
+    char *head;                  /* room for one, [cap, D]                    */
 } loading;
 
 /* What a part has in the file is in everybody's `data`. */
@@ -554,24 +563,26 @@ static void load_part(loading *l, const part *p, size_t bytes)
 static void load_heads(loading *l, const part *p, const tt_geometry *g)
 {
     tt_ctx *ctx = l->ctx;
-    const int64_t rows = p->dim[1], D = g->D, width = g->H * D;
-    const size_t bytes = (size_t)(rows * D) * sizeof *l->head;
+    const int64_t rows = p->dim[1];
+    const size_t one = (size_t)g->D * tt_dtype_size(p->dtype);
+    const size_t bytes = (size_t)rows * one;
     const tt_tensor *from = l->file ? &tt_file_find(l->file, p->name)->t : NULL;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *x = tt_room(ctx, p->values, rows * width);
+    tt_host *values = tt_room(ctx, p->values, rows * cache_row(g));
+    char *x = (char *)values;
     for (int64_t h = 0; h < g->heads && x && !ctx->status; h++) {
         if (from) {
-            const tt_tensor one = tt_tensor_like(
+            const tt_tensor t = tt_tensor_like(
                 from, (const char *)from->data + (size_t)h * bytes, 2,
                 p->dim + 1);
-            tt_gather(l->head, &one);
+            tt_gather(l->head, &t);
         }
         tt_team_hand_head(ctx, l->head, (int64_t)bytes, g->heads, h);
         for (int64_t t = 0; holds(g, h) && t < rows; t++)
-            memcpy(x + t * width + (h - g->first) * D, l->head + t * D,
-                   (size_t)D * sizeof *l->head);
+            memcpy(x + (size_t)(t * g->H + h - g->first) * one,
+                   l->head + (size_t)t * one, one);
     }
-    tt_put(ctx, p->values, x, rows * width);
+    tt_put(ctx, p->values, values, rows * cache_row(g));
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -632,7 +643,7 @@ static void load(loading *l, tt_rollout *r, int64_t progress[3])
     const tt_layer *first = tt_cache_look(r->cache, 0);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     l->head = tt_alloc(ctx, &ctx->scratch, first->cap * first->geo->D,
-                       sizeof *l->head, "saved state");
+                       sizeof(tt_real), "saved state");
     tt_team_broadcast(ctx, progress, 3 * sizeof *progress);
     if (ctx->status) return;
     r->unclean = false;

@@ -170,6 +170,7 @@ static void add_latents(const tt_ctx *ctx, const tt_run *run,
         n->activations += weight_bytes(tt_vae_weights(o->vae))
                         + tt_vae_decoder_bytes(o->vae, o->h, o->w);
     n->keys = o->keep_keys;
+    n->bf16 = rollout_geometry(ctx, run->dit, o).bf16;
     n->latents_file = latent_bytes(run, o);
     n->latents.held = n->cache + n->activations + n->latents_file;
     const tt_weights *w = tt_dit_weights(run->dit);

@@ -36,6 +36,7 @@ typedef struct tt_needs {
                               still to come, in all peaks; into the encoder: in
                               text.held                                       */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
+    bool bf16;             /* ... of which the latents' are bf16 numbers      */
     int64_t cache_files;   /* on disk: keys and values of the latents, where
                               kv_dir is set; not in `cache` then              */
     int64_t history_files; /* on disk: what the VAE remembers, where

@@ -294,6 +294,7 @@ tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,
     TT_TRY(fill_sampler(ctx, g, opt));
     opt->policy.context_noise = g->context_noise;
     opt->keep_keys = strcmp(g->keep_keys, "no") != 0;
+    opt->bf16_kv = !g->analyze && !g->dump;     /* which look at keys */
     opt->kv_dir = g->kv_dir;
     opt->ends = !g->trace && !g->analyze
              && !(tt_policy_class_of(&opt->policy)->flags & TT_KEEPS_NOISY);

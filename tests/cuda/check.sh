@@ -117,6 +117,21 @@ then passed=$((passed + 1)); else
     echo "FAIL cuda/keep-keys: $(cat "$logs/keep")"
 fi
 
+# slots of bf16 numbers: the CPU's latents, which are the end of a file
+for backend in cuda exact; do
+    "$build/shim/tether" generate -q --no-decode -m "$build/demo-random" \
+        -p "a cat" --size 16x16 --latents 9 --cache fifo --budget 6 \
+        --class sm90 --backend $backend --latents-out "$logs/half" \
+        >> "$logs/halves" 2>&1
+    tail -c 2304 "$logs/half" > "$logs/half.$backend"
+    rm -f "$logs/half"
+done
+if cmp "$logs/half.cuda" "$logs/half.exact" >> "$logs/halves" 2>&1
+then passed=$((passed + 1)); else
+    failed=$((failed + 1))
+    echo "FAIL cuda/bf16 cache: $(cat "$logs/halves")"
+fi
+
 # the VAE in a class: the pictures, and their latents, that the CPU has. Of
 # widths that are whole eights, and of others. What goes out are pictures.
 for class in sm80 sm90; do

@@ -604,6 +604,29 @@ static operand mask(int64_t n, int kind)
     return o;
 }
 
+/* Keys or values, as the arguments say. */
+static operand keys_of(const tt_attention_args *a, int kind)
+{
+    const int64_t n = (a->N - 1) * a->kv_stride + a->H * a->D;
+    return a->bf16 ? narrowed(floats(n, kind)) : floats(n, kind);
+}
+
+static void check_attention(const tt_attention_args *a, bool bias, int kind)
+{
+    const int64_t width = a->H * a->D;
+    operand o[OPERANDS] = {
+        output(a->T * width), floats((a->T - 1) * a->q_stride + width, kind),
+        keys_of(a, kind == BIG ? NORMAL : kind), keys_of(a, kind),
+    };
+    if (bias) {
+        o[4] = floats(a->H * (2 * a->N - 1), NORMAL);
+        o[5] = mask(a->N, kind);
+    }
+    check(call_attention, a, o, "attention%s T%lld N%lld H%lld D%lld kind %d",
+          a->bf16 ? " of bf16" : "", (long long)a->T, (long long)a->N,
+          (long long)a->H, (long long)a->D, kind);
+}
+
 static void test_attention(void)
 {
     static const struct { int64_t T, N, H, D, extra; bool bias; } shapes[] = {
@@ -628,19 +651,9 @@ static void test_attention(void)
             a.kv_stride = width + 2 * shapes[i].extra;
             a.scale = (float)(1 / sqrt((double)a.D));
             if (kind == NORMAL) a.scale *= 8;
-            const int64_t keys = (a.N - 1) * a.kv_stride + width;
-            operand o[OPERANDS] = {
-                output(a.T * width),
-                floats((a.T - 1) * a.q_stride + width, kind),
-                floats(keys, kind == BIG ? NORMAL : kind), floats(keys, kind),
-            };
-            if (shapes[i].bias) {
-                o[4] = floats(a.H * (2 * a.N - 1), NORMAL);
-                o[5] = mask(a.N, kind);
-            }
-            check(call_attention, &a, o,
-                  "attention T%lld N%lld H%lld D%lld kind %d", (long long)a.T,
-                  (long long)a.N, (long long)a.H, (long long)a.D, kind);
+            check_attention(&a, shapes[i].bias, kind);
+            a.bf16 = cls != TT_CLASS_F32 && kind == NORMAL;
+            if (a.bf16) check_attention(&a, shapes[i].bias, kind);
         }
 }
 
@@ -649,7 +662,8 @@ static void test_attention(void)
 static void call_prepared(void *const *p, const void *shape)
 {
     tt_attention_args a = *(const tt_attention_args *)shape;
-    const int64_t good = a.good;
+    const int64_t good = a.good, behind = good * a.kv_stride;
+    const size_t skip = (size_t)behind * (a.bf16 ? 2 : 4);
     a.o = p[0];
     a.q = p[1];
     a.k = p[2];
@@ -669,16 +683,17 @@ static void call_prepared(void *const *p, const void *shape)
     tt_attention(ctx, &a);
     a.T = T;
     a.good = good;
-    a.k = (const float *)p[2] + good * a.kv_stride;
-    a.v = (const float *)p[3] + good * a.kv_stride;
+    a.k = (void *)((char *)p[2] + skip);
+    a.v = (void *)((char *)p[3] + skip);
     tt_attention(ctx, &a);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-static operand leading(const operand *of, int64_t n)
+static operand leading(const tt_attention_args *a, const operand *of)
 {
-    operand o = floats(of->n, NORMAL);
-    memcpy(o.data, of->data, (size_t)(n < of->n ? n : of->n) * 4);
+    operand o = keys_of(a, NORMAL);
+    const size_t n = (size_t)(a->good * a->kv_stride) * (a->bf16 ? 2 : 4);
+    memcpy(o.data, of->data, n < bytes_of(of) ? n : bytes_of(of));
     return o;
 }
 
@@ -690,21 +705,24 @@ static void test_prepared(void)
         {4, 1100, 1, 40, 512, 3},   {5, 130, 2, 64, 130, 0},
     };
     if (cls == TT_CLASS_F32) return;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const size_t n = sizeof shapes / sizeof *shapes;
+    for (size_t v = 0; v < 2 * n; v++) {
+        const size_t i = v % n;
         tt_attention_args a = {.T = shapes[i].T, .N = shapes[i].N,
                                .H = shapes[i].H, .D = shapes[i].D,
-                               .good = shapes[i].good, .scale = 0.5f};
+                               .good = shapes[i].good, .scale = 0.5f,
+                               .bf16 = v >= n};
         a.q_stride = a.H * a.D;
         a.kv_stride = a.H * a.D + shapes[i].extra;
-        const int64_t keys = a.N * a.kv_stride;
         operand o[OPERANDS] = {
             output(a.T * a.q_stride), floats(a.T * a.q_stride, NORMAL),
-            floats(keys, NORMAL), floats(keys, NORMAL),
+            keys_of(&a, NORMAL), keys_of(&a, NORMAL),
         };
-        o[4] = leading(&o[2], a.good * a.kv_stride);
-        o[5] = leading(&o[3], a.good * a.kv_stride);
-        check(call_prepared, &a, o, "attention of prepared keys T%lld N%lld "
-              "D%lld", (long long)a.T, (long long)a.N, (long long)a.D);
+        o[4] = leading(&a, &o[2]);
+        o[5] = leading(&a, &o[3]);
+        check(call_prepared, &a, o, "attention of prepared keys%s T%lld N%lld "
+              "D%lld", a.bf16 ? ", bf16," : "", (long long)a.T, (long long)a.N,
+              (long long)a.D);
     }
 }
 

@@ -224,6 +224,14 @@ static void call_attention(void *user, float *out)
     tt_attention(ctx, &c);
 }
 
+/* The same numbers rounded to bf16, packed. */
+static const float *halved(tt_arena *a, const float *x, int64_t n)
+{
+    uint16_t *half = tt_alloc(ctx, a, n, sizeof *half, "numbers");
+    for (int64_t i = 0; half && i < n; i++) half[i] = tt_bf16_from_f32(x[i]);
+    return (const float *)(const void *)half;
+}
+
 static void one_attention(const int64_t *shape, int kind, int mode, int odd)
 {
     tt_arena a = {0};
@@ -238,14 +246,17 @@ static void one_attention(const int64_t *shape, int kind, int mode, int odd)
     for (int64_t i = 0; i < c.T * c.q_stride; i++) q[i] *= test.spread(kind);
     c.q = q;
     c.v = fill(&a, c.N * c.kv_stride, kind, 1);
+    c.bf16 = (kind + mode) % 2 && ctx->ops->cls != TT_CLASS_F32;
+    if (c.bf16) c.k = halved(&a, c.k, c.N * c.kv_stride);
+    if (c.bf16) c.v = halved(&a, c.v, c.N * c.kv_stride);
     if (mode) c.rel_bias = fill(&a, c.H * (2 * c.N - 1), 0, 0);
     uint8_t mask[160];
     for (int i = 0; i < 160; i++)
         mask[i] = kind != test.zeros && (i < 5 || i % 3);
     if (mode == 2) c.key_mask = mask;
     char name[96];
-    snprintf(name, sizeof name, "attention T%lld N%lld H%lld D%lld kind %d "
-             "mode %d", (long long)c.T, (long long)c.N, (long long)c.H,
+    snprintf(name, sizeof name, "attention%s T%lld N%lld H%lld D%lld kind %d "
+             "mode %d", c.bf16 ? " of bf16" : "", (long long)c.T, (long long)c.N, (long long)c.H,
              (long long)c.D, kind, mode);
     compare(name, call_attention, &c, c.T * c.H * c.D);
     tt_arena_free(&a);

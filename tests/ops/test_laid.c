@@ -4,8 +4,8 @@
  *
  * Property: for every class, level and number of threads, attention that takes
  * up what an earlier call has laid out gives the bits of one that begins anew,
- * whatever now stands where the keys and values of those blocks were; and it
- * stays within the memory that the table asks for. */
+ * whatever now stands where the keys and values of those blocks were, and of a
+ * class that rounds also where the others are bf16 numbers; and it stays within the memory that the table asks for. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "ops/exact/level.h"
 #include "tests/harness.h"
 #include "ops/backend.h"
+#include "core/device.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -48,9 +49,12 @@ static void later_call(const char *what, float *laid, int64_t n, int64_t good)
 {
     static float rest[2][N * WIDTH];
     const size_t bytes = (size_t)((n - good) * WIDTH) * sizeof **rest;
+    const bool half = ctx->ops->cls != TT_CLASS_F32 && good / TT_KEY_BLOCK != 1;
     for (int i = 0; i < 2; i++) {
         refill(in.kv[i], good, n, (uint32_t)(good + i + 5));
         memcpy(rest[i], in.kv[i] + good * WIDTH, bytes);
+        if (half) tt_narrow(ctx, rest[i], in.kv[i] + good * WIDTH,
+                            (n - good) * WIDTH);
     }
     tt_attention_args a = call(n, in.want);
     tt_attention(ctx, &a);
@@ -59,6 +63,7 @@ static void later_call(const char *what, float *laid, int64_t n, int64_t good)
     a.v = good < n ? rest[1] : NULL;
     a.laid = laid;
     a.good = good;
+    a.bf16 = half;
     tt_attention(ctx, &a);
     expect(!memcmp(in.got, in.want, sizeof in.got), "%s: %lld of %lld keys are "
            "there", what, (long long)good, (long long)n);

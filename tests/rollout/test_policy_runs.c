@@ -120,6 +120,36 @@ static void check_kept(tt_ctx *ctx, const char *name)
     free(plain), free(kept);
 }
 
+/* In a class that rounds, slots of bf16 numbers change nothing, nor where a
+ * state or frames computed anew are among them; a state says which it holds. */
+static void check_half_slots(tt_ctx *ctx, tt_rollout_options o, tt_class cls)
+{
+    const tt_ops *before = ctx->ops, *ops = tt_ops_class(before, cls);
+    const bool moves = tt_policy_find(o.policy.name)->flags & TT_ONLY_MOVES;
+    if (!ops) return;
+    ctx->ops = ops;
+    tt_real *plain = whole(ctx, &o), *half[2];
+    tt_rollout *r = start(ctx, &o);
+    go(ctx, r, plain, 2);
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "save");
+    tt_rollout_close(r);
+    o.bf16_kv = true;
+    for (int keep = 0; keep < 2; keep++) {
+        o.keep_keys = keep;
+        half[keep] = whole(ctx, &o);
+        expect_bits(o.policy.name, plain, half[keep], all_bytes(&o));
+    }
+    r = start(ctx, &o);
+    expect(tt_cache_geometry(tt_rollout_cache(r))->bf16 == moves, "%s: bf16",
+           o.policy.name);
+    expect_status(tt_rollout_restore(ctx, r, state_path()),
+                  moves ? TT_EINVAL : TT_OK, "a state of floats");
+    tt_rollout_close(r);
+    check_resume(ctx, &o, 3);
+    free(plain), free(half[0]), free(half[1]);
+    ctx->ops = before;
+}
+
 /* One policy is another's special case. */
 static void check_equal(tt_ctx *ctx, const char *what, tt_rollout_options a,
                         tt_rollout_options b)
@@ -227,6 +257,7 @@ static void check_scenes(tt_ctx *ctx, const char *name)
     check_resume(ctx, &o, 3);
     check_resume(ctx, &o, 4);
     check_resume(ctx, &o, 6);
+    check_half_slots(ctx, o, TT_CLASS_VDP);
 }
 
 /* A flush forgets even when the prompt stays; a cut is one more change, for
@@ -541,6 +572,7 @@ int main(void)
         check_threads(ctx, name);
         check_kept(ctx, name);
         o = evicting(name);
+        check_half_slots(ctx, o, i % 2 ? TT_CLASS_AMX : TT_CLASS_SM90);
         check_resume(ctx, &o, 2);
         check_resume(ctx, &o, 5);
         if (strcmp(name, "causvid")) check_scenes(ctx, name);

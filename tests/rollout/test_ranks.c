@@ -160,6 +160,7 @@ static void check(tt_ctx *ctx, const char *name, tt_rollout_options o,
     expect(alone.frames > 0, "%s: frames", name);
     for (; *sizes; sizes++) {
         o.keep_keys = *sizes % 2 == 0; /* each rank has its heads' */
+        o.bf16_kv = true;
         check_ranks(ctx, name, &o, *sizes);
     }
 }
@@ -224,6 +225,7 @@ static void check_classes(tt_ctx *ctx, const int *sizes)
         if (!ops) continue;
         ctx->ops = ops;
         check(ctx, tt_class_at(c)->name, evicting("tether"), sizes);
+        check(ctx, tt_class_at(c)->name, evicting("fifo"), sizes);
     }
     ctx->ops = before;
 }

@@ -47,7 +47,7 @@ const tt_policy_class cache_causvid = {
                "one before (CausVid)",
     .knobs = knobs,
     .schedule = &cache_causvid_schedule,
-    .flags = TT_RESTARTS,
+    .flags = TT_RESTARTS | TT_ONLY_MOVES,
     .check = check,
     .slots = cache_slots,
     .plan = cache_plan_absolute,

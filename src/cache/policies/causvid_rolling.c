@@ -17,6 +17,7 @@ const tt_policy_class cache_causvid_rolling = {
     .summary = "CausVid's schedule with a sliding window, absolute positions",
     .knobs = knobs,
     .schedule = &cache_causvid_schedule,
+    .flags = TT_ONLY_MOVES,
     .check = cache_check_fifo,
     .slots = cache_slots,
     .plan = cache_plan_absolute,

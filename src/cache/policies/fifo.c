@@ -24,6 +24,7 @@ const tt_policy_class cache_fifo = {
     .summary = "the newest frames behind S sink frames, absolute positions "
                "(Self-Forcing)",
     .knobs = knobs,
+    .flags = TT_ONLY_MOVES,
     .check = cache_check_fifo,
     .slots = cache_slots,
     .plan = cache_plan_absolute,

@@ -22,6 +22,7 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
 const tt_policy_class cache_full = {
     .name = "full",
     .summary = "no window: every frame stays, at its absolute position",
+    .flags = TT_ONLY_MOVES,
     .check = check,
     .slots = cache_slots,
     .plan = cache_plan_absolute,

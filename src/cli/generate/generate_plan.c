@@ -59,7 +59,9 @@ static void print_memory(const tt_needs *n)
     row("held already", n->before, "");
     row("merged LoRA", n->lora.held, "the weights that it changes, as floats");
     row("text encoder", n->text.held, "");
-    row("cache", n->cache, "keys and values, with those of the prompt");
+    row("cache", n->cache, n->bf16
+            ? "keys and values as bf16, with those of the prompt"
+            : "keys and values, with those of the prompt");
     row("activations", n->activations,
         n->keys ? "operators, and what is kept of the window"
                 : "and operators");

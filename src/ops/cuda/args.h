@@ -83,12 +83,12 @@ typedef struct cuda_attention_args {
 
 /* ---- tensor cores: classes sm80 and sm90 --------------------------------- */
 
-/* to [n, heads, width]: rows of `heads` times k numbers, `stride` apart,
- * rounded to bf16; each head is filled up with zeros to `width`, a multiple of
- * 8. */
+/* to [n, heads, width]: rows of `heads` times k numbers, `stride` apart, floats
+ * that are rounded to bf16 or bf16 numbers as they are; each head is filled up
+ * with zeros to `width`, a multiple of 8. */
 typedef struct cuda_factors_args {
     uint16_t *to;
-    const float *from;
+    const void *from;
     int64_t n, heads, k, stride, width;
 } cuda_factors_args;
 
@@ -284,7 +284,7 @@ typedef struct cuda_words_args {
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
     X(attention) X(attention_64) X(attention_32) X(attention_16)               \
-    X(factors) X(mma_linear) X(mma_conv) X(windows)                            \
+    X(factors) X(factors_bf16) X(mma_linear) X(mma_conv) X(windows)            \
     X(mma_attention) X(mma_attention_128)                                      \
     X(blocks) X(blocks_bf16) X(wgmma_linear) X(wgmma_linear_gelu)              \
     X(wgmma_attention)                                                         \

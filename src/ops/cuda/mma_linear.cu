@@ -13,22 +13,42 @@
 
 /* ---- factors ------------------------------------------------------------- */
 
-KERNEL(factors, cuda_factors_args, ELEMENT_THREADS, 1)
+DEVICE uint32_t factors_of_two(float low, float high)
+{
+    return two_factors(low, high);
+}
+
+DEVICE uint32_t factors_of_two(bf16 low, bf16 high)
+{
+    return (uint32_t)high << 16 | low;
+}
+
+template <class NUMBER> DEVICE void fill_rows(const cuda_factors_args &a)
 {
     const int64_t eights = a.width / 8, all = a.n * a.heads * eights;
     for (int64_t e = grid_thread(); e < all; e += grid_threads()) {
         const int64_t head = e / eights, k = e % eights * 8;
-        const float *x = a.from + head / a.heads * a.stride +
-                         head % a.heads * a.k;
+        const NUMBER *x = (const NUMBER *)a.from +
+                          head / a.heads * a.stride + head % a.heads * a.k;
         uint32_t two[4];
         UNROLL
         for (int i = 0; i < 4; i++) {
             const int64_t at = k + 2 * i;
-            two[i] = two_factors(at < a.k ? x[at] : 0.0f,
-                                 at + 1 < a.k ? x[at + 1] : 0.0f);
+            two[i] = factors_of_two(at < a.k ? x[at] : NUMBER(),
+                                    at + 1 < a.k ? x[at + 1] : NUMBER());
         }
         *(uint4 *)(a.to + 8 * e) = uint4{two[0], two[1], two[2], two[3]};
     }
+}
+
+KERNEL(factors, cuda_factors_args, ELEMENT_THREADS, 1)
+{
+    fill_rows<float>(a);
+}
+
+KERNEL(factors_bf16, cuda_factors_args, ELEMENT_THREADS, 1)
+{
+    fill_rows<bf16>(a);
 }
 
 /* ---- linear -------------------------------------------------------------- */

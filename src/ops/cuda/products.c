@@ -232,20 +232,14 @@ static int64_t factors_room(int64_t n, int64_t width)
 
 /* n rows of `heads` times k numbers as factors, each head filled up to `width`.
  */
-static void factors_to(call *c, uint16_t *to, const float *x, int64_t n,
-                       int64_t heads, int64_t k, int64_t stride, int64_t width)
-{
-    cuda_factors_args d = {to, x, n, heads, k, stride, width};
-    PLACE(c, READ(d.from, n ? (n - 1) * stride + heads * k : 0));
-    launch(c, CUDA_factors, each(n * heads * (width / 8)), &d);
-}
-
 static const uint16_t *factors(call *c, const float *x, int64_t n,
                                int64_t heads, int64_t k, int64_t stride,
                                int64_t width)
 {
     uint16_t *to = room(c, 4 * factors_room(n * heads, width));
-    factors_to(c, to, x, n, heads, k, stride, width);
+    PLACE(c, READ(x, n ? (n - 1) * stride + heads * k : 0));
+    launch(c, CUDA_factors, each(n * heads * (width / 8)),
+           &(cuda_factors_args){to, x, n, heads, k, stride, width});
     return to;
 }
 
@@ -289,18 +283,12 @@ static void fill_blocks(call *c, cuda_kernel kernel, uint16_t *to,
                              BLOCKS_THREADS, BLOCKS_THREADS, false}, &d);
 }
 
-static void blocks_to(call *c, uint16_t *to, const float *x, int64_t n,
-                      int64_t k, int64_t stride)
-{
-    PLACE(c, READ(x, n ? (n - 1) * stride + k : 0));
-    fill_blocks(c, CUDA_blocks, to, x, n, k, stride);
-}
-
 static const uint16_t *blocks(call *c, const float *x, int64_t n, int64_t k,
                               int64_t stride)
 {
     uint16_t *to = room(c, 4 * blocks_room(n, k));
-    blocks_to(c, to, x, n, k, stride);
+    PLACE(c, READ(x, n ? (n - 1) * stride + k : 0));
+    fill_blocks(c, CUDA_blocks, to, x, n, k, stride);
     return to;
 }
 
@@ -388,7 +376,7 @@ static int64_t halves(cuda_wgmma_attention_args *d)
 /* Keys, then values, as factors: of all heads [N, H, width], or in
  * blocks. */
 typedef struct prepared {
-    uint16_t *k, *v;
+    const uint16_t *k, *v;
 } prepared;
 
 int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D)
@@ -397,16 +385,30 @@ int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D)
     return up_to(N, BLOCK_ROWS) * up_to(D, 16);
 }
 
+/* Rows from `first` on: floats, or bf16 numbers. */
 static void prepare_rows(call *c, const tt_attention_args *a, uint16_t *to,
-                         const float *x, int64_t first, int64_t n)
+                         const void *x, int64_t first, int64_t n)
 {
-    const int64_t width = up_to(a->D, 16);
+    const int64_t row = a->H * a->D, width = up_to(a->D, 16);
+    const int64_t numbers = (n - 1) * a->kv_stride + row;
+    place(c, &(operand){&x, (size_t)numbers * (a->bf16 ? 2 : 4), true, false});
     if (by_blocks(a))
-        blocks_to(c, to + first / BLOCK_ROWS * a->H * WGMMA_PAIR, x, n,
-                  a->H * a->D, a->kv_stride);
+        fill_blocks(c, a->bf16 ? CUDA_blocks_bf16 : CUDA_blocks,
+                    to + first / BLOCK_ROWS * a->H * WGMMA_PAIR, x, n, row,
+                    a->kv_stride);
     else
-        factors_to(c, to + first * a->H * width, x, n, a->H, a->D,
-                   a->kv_stride, width);
+        launch(c, a->bf16 ? CUDA_factors_bf16 : CUDA_factors,
+               each(n * a->H * (width / 8)),
+               &(cuda_factors_args){to + first * a->H * width, x, n, a->H, a->D,
+                                    a->kv_stride, width});
+}
+
+/* Are rows of bf16 numbers what attention by mma reads? */
+static bool stored_factors(const tt_attention_args *a)
+{
+    return a->bf16 && !by_blocks(a) && !a->laid && a->D % 16 == 0 &&
+           a->kv_stride == a->H * a->D && aligned(a->k) && aligned(a->v) &&
+           cuda_holds(a->k) && cuda_holds(a->v);
 }
 
 /* Of the first `good` keys all is there. */
@@ -415,14 +417,16 @@ static prepared prepare(call *c, const tt_attention_args *a)
     const int64_t each = cuda_mma_laid(c->ctx, a->N, a->D);
     const int64_t good = a->good, rest = a->N - good;
     float *to = a->laid;
+    if (stored_factors(a))
+        return (prepared){(const void *)a->k, (const void *)a->v};
     if (to) PLACE(c, CHANGE(to, a->H * each));
     else to = room(c, 4 * a->H * each);
-    const prepared p = {(uint16_t *)(void *)to,
-                        to ? (uint16_t *)(void *)to + a->H * each : NULL};
-    if (!rest || !to) return p;
-    prepare_rows(c, a, p.k, a->k, good, rest);
-    prepare_rows(c, a, p.v, a->v, good, rest);
-    return p;
+    uint16_t *const k = (void *)to, *const v = to ? k + a->H * each : NULL;
+    if (rest && to) {
+        prepare_rows(c, a, k, a->k, good, rest);
+        prepare_rows(c, a, v, a->v, good, rest);
+    }
+    return (prepared){k, v};
 }
 
 static void wgmma_attention(call *c, const tt_attention_args *a, prepared p)

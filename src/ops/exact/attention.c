@@ -131,8 +131,7 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     const int64_t D = a->D, am = e->kn->am;
-    const float *kj = exact_first_key(walk, at);
-    const float *vj = exact_first_value(walk, at);
+    const float *kj = at.k, *vj = at.v;
     float *v = laid + values_at(walk, at.n);
     piece p = piece_at(e, 0, at.n);
     for (int64_t j = 0; j < at.n; j++) {
@@ -141,8 +140,8 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
         float *to = v + p.at * e->Dup + (j - p.at) * am;
         for (int64_t d = 0; d < e->Dup; d += am)
             put(to + d * p.n, vj + d, exact_least(D - d, am), am);
-        kj += a->kv_stride;
-        vj += a->kv_stride;
+        kj += at.stride;
+        vj += at.stride;
     }
     memset(laid + at.n * D, 0,
            (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);

@@ -90,9 +90,9 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     e->kn->pack_rows(laid, exact_round_up(at.n, e->kn->mr),
-                     exact_first_key(walk, at), a->kv_stride, at.n, a->D);
-    e->kn->pack_cols(laid + values_at(e, at.n), e->Dm,
-                     exact_first_value(walk, at), a->kv_stride, a->D, at.n);
+                     at.k, at.stride, at.n, a->D);
+    e->kn->pack_cols(laid + values_at(e, at.n), e->Dm, at.v, at.stride, a->D,
+                     at.n);
 }
 
 /* c [m, nr] = m packed rows (whole tiles) times K products of lanes, of which

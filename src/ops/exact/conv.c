@@ -46,7 +46,7 @@ typedef struct plan {
 static void take(const conv_block *b, void *to, const tt_real *frame,
                  int64_t at, int64_t n)
 {
-    conv_take(to, b->p, frame, at, n);
+    take_numbers(to, frame, at, n, b->p->bf16);
 }
 
 /* n rounded up to whole parts, as a share of n. */

@@ -94,10 +94,9 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n,
-                     exact_first_key(walk, at), a->kv_stride, at.n, a->D);
+                     at.k, at.stride, at.n, a->D);
     const tc_rows v = values_at(e, laid, at.n);
-    e->kn->pack_cols(v, a->D + 1, exact_first_value(walk, at), a->kv_stride,
-                     a->D, at.n);
+    e->kn->pack_cols(v, a->D + 1, at.v, at.stride, a->D, at.n);
     for (int64_t j = 0; j < exact_round_up(at.n, TC_GROUP); j++) {
         const int64_t one = (j / TC_GROUP * (a->D + 1) + a->D) * TC_GROUP +
                             j % TC_GROUP;

@@ -9,6 +9,7 @@
 
 #include "core/parallel.h"
 #include "ops/exact/units.h"
+#include "ops/gather.h"
 
 void exact_add_bias(const exact_walk *w, exact_place at, float *s)
 {
@@ -135,21 +136,48 @@ static int64_t new_blocks(const exact_walk *w)
     return exact_parts(w->a->N, w->block) - exact_parts(w->a->good, w->block);
 }
 
-static void lay(const exact_walk *w, const batch *b, int64_t u)
+/* Floats of a thread: a block of keys and values that are stored as bf16
+ * numbers takes the place of its sums, before these begin. */
+static int64_t own_floats(const exact_walk *w)
+{
+    const int64_t wide = w->a->bf16 ? 2 * w->block * w->a->D : 0;
+    return exact_round_up(wide > w->floats ? wide : w->floats, 16);
+}
+
+/* Let the place say where the keys and values of its block are. */
+static void locate_keys(const exact_walk *w, exact_place *at, float *memory)
+{
+    const tt_attention_args *a = w->a;
+    const int64_t from = (at->j0 - a->good) * a->kv_stride + at->h * a->D;
+    float *k = memory, *v = memory + at->n * a->D;
+    if (!a->bf16) {
+        at->k = a->k + from, at->v = a->v + from, at->stride = a->kv_stride;
+        return;
+    }
+    for (int64_t j = 0; j < at->n; j++) {
+        take_numbers(k + j * a->D, a->k, from + j * a->kv_stride, a->D, true);
+        take_numbers(v + j * a->D, a->v, from + j * a->kv_stride, a->D, true);
+    }
+    at->k = k, at->v = v, at->stride = a->D;
+}
+
+static void lay(const exact_walk *w, float *memory, const batch *b, int64_t u)
 {
     const int64_t blocks = new_blocks(w), h = u / blocks;
     const int64_t j0 = (exact_parts(w->a->good, w->block) + u % blocks)
                        * w->block;
-    const exact_place at = {.h = b->h0 + h, .j0 = j0,
-                            .n = exact_least(w->a->N - j0, w->block)};
+    exact_place at = {.h = b->h0 + h, .j0 = j0,
+                      .n = exact_least(w->a->N - j0, w->block)};
+    locate_keys(w, &at, memory + own_floats(w) * tt_thread_id());
     w->keys(w, block_at(w, b->laid + h * exact_walk_laid(w), j0), at);
 }
 
-static void lay_batch(tt_ctx *ctx, const exact_walk *w, const batch *b)
+static void lay_batch(tt_ctx *ctx, const exact_walk *w, float *memory,
+                      const batch *b)
 {
     const tt_attention_args *a = w->a;
     TT_PARALLEL_FOR_DYNAMIC(ctx, b->heads * (a->N - a->good) * a->D)
-    for (int64_t u = 0; u < b->heads * new_blocks(w); u++) lay(w, b, u);
+    for (int64_t u = 0; u < b->heads * new_blocks(w); u++) lay(w, memory, b, u);
 }
 
 /* The groups of a batch, and behind them what is to be laid out of the next
@@ -158,7 +186,7 @@ static void one_batch(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
                       float *memory, const batch *b, const batch *next)
 {
     const tt_attention_args *a = w->a;
-    const int64_t per = exact_round_up(w->floats, 16);
+    const int64_t per = own_floats(w);
     const int64_t after = next ? next->heads * new_blocks(w) : 0;
     const exact_units groups = {
         .rows = b->heads, .cols = cut.all, .most = cut.panels, .least = 1,
@@ -175,7 +203,7 @@ static void one_batch(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
                        exact_least(a->T, (u.from + u.n) * w->nr));
         }
         TT_SHARED
-        for (int64_t u = 0; u < after; u++) lay(w, next, u);
+        for (int64_t u = 0; u < after; u++) lay(w, memory, next, u);
     }
 }
 
@@ -185,7 +213,7 @@ static void all_batches(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
     batch b = batch_of(w, cut, laid, 0);
     for (int64_t i = 1; b.heads > 0; i++) {
         const batch next = batch_of(w, cut, laid, i);
-        if (i == 1 || !cut.ahead) lay_batch(ctx, w, &b);
+        if (i == 1 || !cut.ahead) lay_batch(ctx, w, memory, &b);
         one_batch(ctx, w, cut, memory, &b,
                   cut.ahead && next.heads > 0 ? &next : NULL);
         b = next;
@@ -197,7 +225,7 @@ void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
     float *const stays = w->a->laid;
     if ((w->a->T <= 0 && !stays) || w->a->H <= 0) return;
     const exact_cut cut = exact_walk_cut(ctx, w);
-    const int64_t per = exact_round_up(w->floats, 16);
+    const int64_t per = own_floats(w);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const int64_t room = exact_round_up(cut.laid, 16);
     float *own = tt_scratch(ctx, room + per * ctx->nthreads);

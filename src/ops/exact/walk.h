@@ -24,6 +24,8 @@ typedef struct exact_place {
     int64_t h;           /* head                                              */
     int64_t g, i0, live; /* panel of the group, its first query, its queries  */
     int64_t j0, n;       /* first key of the block, its keys                  */
+    const float *k, *v;  /* where `keys` finds them, `stride` apart           */
+    int64_t stride;
 } exact_place;
 
 /* A class's part; a driver has it as its first member. `memory` is that of one
@@ -65,20 +67,6 @@ typedef struct exact_cut {
                                 unless they stay in a->laid                   */
 } exact_cut;
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
-
-/* Where the block's first key begins, and its first value. */
-static inline const float *exact_first_key(const exact_walk *w, exact_place at)
-{
-    const tt_attention_args *a = w->a;
-    return a->k + (at.j0 - a->good) * a->kv_stride + at.h * a->D;
-}
-
-static inline const float *exact_first_value(const exact_walk *w,
-                                             exact_place at)
-{
-    const tt_attention_args *a = w->a;
-    return a->v + (at.j0 - a->good) * a->kv_stride + at.h * a->D;
-}
 
 /* Is more than a scale put on the logits? Only the text encoder has that. */
 static inline bool exact_adds(const tt_attention_args *a)

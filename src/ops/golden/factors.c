@@ -13,6 +13,7 @@
 
 #include "core/fma.h"
 #include "core/parallel.h"
+#include "ops/gather.h"
 #include "tether/mathfn.h"
 
 static void round_all(float *y, const float *x, int64_t n,
@@ -97,9 +98,11 @@ void golden_factors_attention(tt_ctx *ctx, const tt_attention_args *a,
             round_all(q + t * D, a->q + t * a->q_stride + r.h * D, D, class);
         for (int64_t j = 0; j < a->N; j++) {
             int64_t at = j * a->kv_stride + r.h * D;
-            round_all(k + j * D, a->k + at, D, class);
-            round_all(v + j * D, a->v + at, D, class);
+            take_numbers(k + j * D, a->k, at, D, a->bf16);
+            take_numbers(v + j * D, a->v, at, D, a->bf16);
         }
+        round_all(k, k, a->N * D, class);
+        round_all(v, v, a->N * D, class);
         TT_PARALLEL_FOR(ctx)
         for (int64_t i = 0; i < a->T; i++)
             class->attend(&r, i, a->o + (i * a->H + r.h) * D,

@@ -9,7 +9,7 @@
 
 #include "tests/harness.h"
 
-/* How one tensor is judged; 0 means the usual rule of the references:
+/* How one tensor is checked; 0 means the usual rule of the references:
  *   float   max abs against expected_f64 <= 8 * official error + 2e-6 * top
  *   double  1e-11; the float rule where only a float32 result exists */
 typedef struct case_rule {
@@ -18,7 +18,7 @@ typedef struct case_rule {
     double f64_max;
 } case_rule;
 
-/* Run ref_data/<path> (rules may be NULL) and judge every tensor of its
+/* Run ref_data/<path> (rules may be NULL) and check every tensor of its
  * expected.safetensors: integers and flags must be equal. Missing tensors and
  * other shapes fail. Returns true when all agree. */
 bool check_case(tt_ctx *ctx, const char *path, const case_rule *rules,

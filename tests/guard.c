@@ -139,7 +139,7 @@ static const tt_device device;
 /* The values an operator is given; weights W come from files or are values,
  * frames F are a list of the host. */
 #define GUARD_linear(P, W, F) P(y) P(x) P(b) W(w)
-#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(laid)
+#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(packed)
 #define GUARD_conv(P, W, F) P(y) P(b) W(w) F(frame, kt)
 #define GUARD_layer_norm(P, W, F) P(y) P(x) P(w) P(b)
 #define GUARD_rms_norm(P, W, F) P(y) P(x) P(w)
@@ -172,7 +172,7 @@ static const tt_device device;
     }                                                                          \
     own.of = list;
 
-/* Behind the guard: operators of the host, whose scratch is the host's. */
+/* After the guard: operators of the host, whose scratch is the host's. */
 #define BEHIND(op, OP)                                                         \
     static void guard_##op(tt_ctx *ctx, const tt_##op##_args *a)               \
     {                                                                          \

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * One piece of memory is mapped twice. Values have addresses of the first
- * mapping, which nobody may read or write; operators and the verbs of device.h
+ * mapping, which no one may read or write; operators and the verbs of device.h
  * add a constant and reach the same bytes through the second. Where a room of
  * the model touches a value the program dies at that line. */
 #ifndef TT_TESTS_GUARD_H
@@ -13,7 +13,7 @@
 #include "core/device.h"
 
 /* Values of `ctx` from now on are the guard's, its operators those of ctx->ops
- * behind the guard; the numbers they compute stay the same. The first memory
+ * after the guard; the numbers they compute stay the same. The first memory
  * of values makes a file of the name TT_GUARD_USED. False where the system
  * cannot do it. */
 bool guard_install(tt_ctx *ctx);

@@ -64,11 +64,11 @@ ops/bf16              gives operators values of the host
 ops/bf16_exact        gives operators values of the host
 ops/classes           gives operators values of the host
 ops/fused             gives operators values of the host
-ops/laid              gives operators values of the host
+ops/packed              gives operators values of the host
 ops/tensor_core       gives operators values of the host
 ops/tensor_core_exact gives operators values of the host
 ops/tuning            gives operators values of the host
-ops/turned            gives operators values of the host
+ops/transposed            gives operators values of the host
 ops/units             numbers of the host
 ops/vdp_unit          gives operators values of the host
 ops/worked_example    gives operators values of the host

@@ -6,8 +6,8 @@
  *   math_scan --double [N]           double functions against MPFR, N inputs
  *   math_scan --table N              rows "function x hi rest" for ref_data
  *
- * Float functions are judged by the C library's double functions, whose own
- * error is below 1e-8 of a float's last place: an independent judge, which no
+ * Float functions are checked by the C library's double functions, whose own
+ * error is below 1e-8 of a float's last place: an independent check, which no
  * golden path calls. gelu and silu are the operators built on expf (their
  * formulas round several times, so they have no limit of 1 ulp). Each line:
  * function, largest error in ulp, where, and a hash of all results (FNV over
@@ -25,7 +25,7 @@
 typedef struct float_fn {
     const char *name;
     void (*own)(tt_ctx *ctx, float *y, const float *x, int64_t n);
-    double (*judge)(double x);
+    double (*check)(double x);
 } float_fn;
 
 #ifndef TT_REAL_DOUBLE
@@ -53,20 +53,20 @@ static void own_silu(tt_ctx *ctx, float *y, const float *x, int64_t n)
     tt_silu(ctx, y, n);
 }
 
-static double judge_gelu(double x)
+static double check_gelu(double x)
 {
     double u = 0.79788456080286536 * (x + 0.044715 * x * x * x);
     return x / (1 + exp(-2 * u));
 }
 
-static double judge_silu(double x)
+static double check_silu(double x)
 {
     return x / (1 + exp(-x));
 }
 
 static const float_fn float_table[] = {
     {"expf", own_expf, exp}, {"tanhf", own_tanhf, tanh},
-    {"silu", own_silu, judge_silu}, {"gelu_tanh", own_gelu, judge_gelu},
+    {"silu", own_silu, check_silu}, {"gelu_tanh", own_gelu, check_gelu},
 };
 
 /* |y - want| in units of the last place of want; rounding to infinity is right
@@ -101,7 +101,7 @@ static void scan_float(tt_ctx *ctx, const float_fn *f)
         }
         f->own(ctx, y, x, PIECE);
         for (uint32_t i = 0; i < PIECE; i++) {
-            double want = f->judge((double)x[i]);
+            double want = f->check((double)x[i]);
             double err = float_ulps(y[i], want);
             float v = y[i] == y[i] ? y[i] : 0;
             uint32_t bits;

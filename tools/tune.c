@@ -187,7 +187,7 @@ static gain compare(tt_ctx *ctx, const work *q, const exact_tuning *row,
 }
 
 /* The mean gain over all shapes; -100 if it is none, or if one loses. */
-static double judge(tt_ctx *ctx, int f, exact_tuning *row, exact_tuning *other)
+static double check(tt_ctx *ctx, int f, exact_tuning *row, exact_tuning *other)
 {
     double sum = 0, noise = 0, most = 0;
     int n = 0;
@@ -222,8 +222,8 @@ static void tune_field(tt_ctx *ctx, int f, exact_tuning *row)
         if ((double)(int64_t)to < to || (int64_t)to < fields[f].least
             || (int64_t)to > fields[f].most)
             continue;
-        const double g = judge(ctx, f, row, &other);
-        if (g > most && judge(ctx, f, row, &other) > 0) {
+        const double g = check(ctx, f, row, &other);
+        if (g > most && check(ctx, f, row, &other) > 0) {
             most = g;
             best = other;
         }

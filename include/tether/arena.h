@@ -61,10 +61,6 @@ void tt_arena_free(tt_arena *a);
 /* Arrays of numbers in host memory, from ctx->scratch. */
 tt_host *tt_scratch(struct tt_ctx *ctx, int64_t n);
 
-/* The part of the arena that is memory of ctx->device; one mark and one reset
- * serve both. For device.c. */
-tt_arena *tt_arena_values(struct tt_ctx *ctx, tt_arena *a);
-
 TT_API_END
 
 #endif

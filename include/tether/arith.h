@@ -15,7 +15,7 @@
 TT_API_BEGIN
 
 /* What a backend says it computes with. Inputs of matrix products (linear,
- * attention, convolution) are rounded to `product` (tf32: the bits behind it
+ * attention, convolution) are rounded to `product` (tf32: the bits after it
  * are cut off, as matrix units do; programs that round err less), sums are
  * float32; with `stored` every operator's result is rounded to that type as
  * well. */
@@ -27,7 +27,7 @@ typedef enum tt_format {
 typedef struct tt_arith {
     const char *name, *summary;
     tt_format product, stored;
-    tt_class cls;        /* whose golden results stand beside the candidate's */
+    tt_class cls;        /* whose golden results are next to the other's      */
     bool bits;           /* every bit must be that class's: no limits         */
     unsigned allows;     /* tt_allow, added up                                */
 } tt_arith;

@@ -89,11 +89,11 @@ struct tt_ops {
     const char *(*library)(tt_ctx *ctx, char *text, size_t size);
     /* Values that N keys and values of a head of width D take as attention
      * lays them out, no fewer than those of fewer keys, and never 0: of the
-     * first `good` keys nobody keeps anything else. NULL: it does not lay out.
-     * So in tables that hand arguments to several others; and who copies a
+     * first `n_packed` keys no one keeps anything else. NULL: it does not lay
+     * out. So in tables that hand arguments to several others; and who copies a
      * table and replaces its `attention` sets it to NULL, unless that reads
-     * `laid` and `good` itself. */
-    int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
+     * `packed` and `n_packed` itself. */
+    int64_t (*packed)(tt_ctx *ctx, int64_t N, int64_t D);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \
     void (*op)(tt_ctx *ctx, const tt_##op##_args *a);

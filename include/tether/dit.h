@@ -27,7 +27,7 @@ typedef struct tt_dit_config {
 typedef struct tt_dit tt_dit;
 
 /* Load the transformer. Sizes come from tensor shapes; heads, text_len and eps
- * from the config.json beside the weights (Wan's or Diffusers'), else from
+ * from the config.json next to the weights (Wan's or Diffusers'), else from
  * `config_path` (NULL: none), else from the published widths, else `heads` (0:
  * not given), else an error naming the option. Every tensor must be there once,
  * with its shape.

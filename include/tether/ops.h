@@ -58,12 +58,12 @@ typedef struct tt_linear_args {
  * tokens.
  * Order  one chain over D for a logit, dot for values, keys in blocks of
  *        TT_KEY_BLOCK: "Attention" of src/ops/README.md.
- * Without queries it lays out and does nothing else. */
+ * Without queries it packs keys and values, and no more. */
 typedef struct tt_attention_args {
     tt_real *o;              /* [T, H, D], stride H*D                         */
     const tt_real *q;        /* [T, H, D], stride q_stride                    */
-    const tt_real *k;        /* [N - good, H, D], stride kv_stride: from key  */
-    const tt_real *v;        /* number `good` on, NULL where there is none    */
+    const tt_real *k;        /* [N - n_packed, H, D], stride kv_stride: from  */
+    const tt_real *v;        /* key n_packed on; NULL where there is none     */
     int64_t T, N;            /* queries, keys; N >= 1                         */
     int64_t H, D;
     int64_t q_stride, kv_stride;
@@ -72,14 +72,14 @@ typedef struct tt_attention_args {
                                 the logit of query i, key j (then T = N)      */
     const uint8_t *key_mask; /* NULL or [N]: 0 replaces the bias by the most
                                 negative finite tt_real                       */
-    /* Keys and values as the backend lays them out, from call to call; where
-     * tt_ops.laid says how many numbers that are, else NULL. */
-    tt_real *laid;           /* NULL or [H, laid(N, D)]: left for later calls */
-    int64_t good;            /* a multiple of TT_KEY_BLOCK, or N: leading keys
-                                whose part of `laid` is there from a call of
-                                the same N, H and D. Without `laid` 0         */
+    /* Keys and values as the backend packs them, from call to call; where
+     * tt_ops.packed says how many numbers that are, else NULL. */
+    tt_real *packed;         /* NULL or [H, packed(N, D)]: for later calls    */
+    int64_t n_packed;        /* a multiple of TT_KEY_BLOCK, or N: leading keys
+                                whose part of `packed` is there from a call of
+                                the same N, H and D. Without `packed` 0       */
     int64_t same;            /* 0, or: the keys from this number on are equal,
-                                and so are their values (what is behind the
+                                and so are their values (what is after the
                                 text of a prompt). Bits are those without: a
                                 backend may use it or not                     */
     bool bf16;               /* k and v hold bf16 numbers, packed, where tt_real
@@ -105,7 +105,7 @@ typedef struct tt_conv_args {
     int kt, kh, kw;
     int stride;                   /* 1 or 2, both directions                  */
     int pad_top, pad_left;        /* rows/columns of zeros before the image;
-                                     whatever the window reads behind it is
+                                     whatever the window reads after it is
                                      zero as well                             */
     int up;                       /* 1, or 2: the input is seen as its nearest
                                      2x upsampling, out[i][j] = in[i/2][j/2]  */

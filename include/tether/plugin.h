@@ -16,8 +16,8 @@ TT_API_BEGIN
  * and is refused unless the table's member abi is the program's TT_ABI: same
  * version (TT_OPS_VERSION, which is also the argument), same sizes of structs.
  * *arith may be set to a name of tt_arith_at. Null operators of the table are
- * filled with ours; `fused` and `laid` are taken as they are, but a `laid` of
- * ours is dropped. Operator checks look at neither: whole rollouts do, where
+ * filled with ours; `fused` and `packed` are taken as they are, but a `packed`
+ * of ours is dropped. Operator checks look at neither: whole rollouts do, where
  * windows are longer than TT_KEY_BLOCK, as in `tether validate
  * --backend ./mine.so -W 160 -H 160 --latents 12`. While a function
  * runs, ctx->ops is the plug-in's table; it may use ctx->scratch, ctx->nthreads

@@ -133,7 +133,7 @@ typedef struct tt_pass {
                               had: its first pass is not step 0               */
     bool context;          /* commit now: clean latents, t = context_noise. The
                               last chunk of a run that `ends` (rollout.h) has no
-                              such pass, and no `last` one: nobody reads what it
+                              such pass, and no `last` one: no one reads what it
                               would leave. A policy with TT_KEEPS_NOISY has it
                               in `tether generate`                            */
     bool last;             /* no pass of this chunk follows. The context pass
@@ -164,7 +164,7 @@ typedef struct tt_layer {
     const tt_real *own_k;  /* [frames*L, H, D]: keys that the last live slots
                               should hold, while something else waits there. A
                               `write` sets it and calls tt_layer_put, which
-                              stores the values. NULL behind the last pass    */
+                              stores the values. NULL after the last pass     */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -222,7 +222,7 @@ enum {
     TT_RECACHES = 16,      /* before a new prompt's first chunk the last K
                               frames, or all, run again: tt_pass.recache      */
     TT_ONLY_MOVES = 32     /* keys and values are stored by tt_layer_put and
-                              moved by tt_layer_move, nobody else touches them,
+                              moved by tt_layer_move, no one else touches them,
                               and a plan is one segment of TT_T_PER_TOKEN whose
                               tpos are those of tt_layer_put: tt_geometry.bf16
                               is possible                                     */
@@ -315,7 +315,7 @@ struct tt_policy_class {
     /* The verbs, in the order of a pass. NULL means what most policies do.
      *
      * A chunk's first pass: make room, len grows by frames*L. NULL:
-     * tt_layer_roll behind the S sink frames. */
+     * tt_layer_roll after the S sink frames. */
     void (*begin)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
     /* Every pass: the chunk's k and v into its slots. NULL: tt_layer_put. */
     void (*write)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
@@ -340,11 +340,11 @@ struct tt_policy_class {
 /* ---- helpers for writing policies --------------------------------------- */
 
 /* Move n token slots, k, v and metadata, from `from` to `to`; the ranges may
- * overlap. What is left behind stays readable and is not erased. */
+ * overlap. What is left after stays readable and is not erased. */
 void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
                    int64_t n);
 /* Make room for n new tokens at the end: when len + n > cap, the tokens that
- * do not fit are dropped right behind the first `keep` ones, which stay where
+ * do not fit are dropped right after the first `keep` ones, which stay where
  * they are; then len grows by n. The new slots still hold old data.
  * Needs keep + n <= cap. True when something was dropped. */
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
@@ -360,17 +360,8 @@ void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 const tt_policy_class *tt_policy_find(const char *name);
 const tt_policy_class *tt_policy_at(int i);
 
-/* Every knob at its usual value. The first form takes a class of your own;
- * the second a name, and an unknown one gives options without knobs. */
-tt_policy_options tt_policy_start(const tt_policy_class *cls);
+/* Every knob at its default. An unknown name gives options without knobs. */
 tt_policy_options tt_policy_defaults(const char *name);
-
-/* Set one knob from text: "0.6", "21", "frame", and for switches "0" or "1"
- * (NULL and "" mean 1).
- * Errors  TT_EINVAL: no such knob (naming those there are, and the policies
- *         that have it), not a value of its type, beyond its limits. */
-tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *opt, const char *knob,
-                        const char *text);
 
 /* ---- a cache of all layers ---------------------------------------------- */
 
@@ -378,22 +369,22 @@ tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *opt, const char *knob,
  * queries rotated. k is in ctx->scratch, or kept until the layer is read again,
  * or in the cache (tt_geometry.bf16);
  * v points to values in the cache, or of several segments is gathered too. Of
- * the first `good` tokens there is nothing but what `laid` has;
+ * the first `n_packed` tokens there is nothing but what `packed` has;
  * attention is given all of this, over all of the window, before tt_cache_done.
  * With a failure recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array)
  * Errors  TT_EFORMAT: a position that no run gives (a damaged state) */
 typedef struct tt_kv_view {
-    const tt_real *k, *v;  /* [n - good, H, D]: from token `good` on          */
+    const tt_real *k, *v;  /* [n - good, H, D]: from token `n_packed` on      */
     int64_t n;
     bool bf16;             /* as in tt_attention_args                         */
-    tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
-    int64_t good;
+    tt_real *packed;       /* as in tt_attention_args; NULL: none is kept   */
+    int64_t n_packed;
 } tt_kv_view;
 
 /* ---- what happened (--trace-cache) -------------------------------------- */
 
-/* Hear what the policy of this cache reports from here on; fn NULL: nobody
+/* Hear what the policy of this cache reports from here on; fn NULL: no one
  * listens. Events and their values are valid during the call. */
 typedef void (*tt_event_fn)(void *user, const tt_event *e);
 /* For policies: hand an event to whoever listens. */

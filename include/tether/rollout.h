@@ -102,16 +102,16 @@ typedef struct tt_rollout_options {
     const tt_vae *vae;           /* both halves; makes it otherwise           */
     bool latent_restart;         /* neither: reuse the latent as it is. Not
                                     what CausVid does                         */
-    bool keep_keys;              /* rotated keys, or what is laid out of keys
+    bool keep_keys;              /* rotated keys, or what is packed of keys
                                     and values, from pass to pass of a chunk
                                     (policy.h); no bit depends on it. false   */
     bool bf16_kv;                /* the cache holds bf16 numbers where class and
-                                    policy allow it (tt_geometry.bf16): nobody
+                                    policy allow it (tt_geometry.bf16): no one
                                     looks at its keys. A saved state has them
                                     so. No bit of a video depends on it. false*/
     const char *kv_dir;          /* NULL, or a folder: its files hold the cache
                                     (tt_cache_open_in). Borrowed until close  */
-    bool ends;                   /* nobody asks for the cache behind the last
+    bool ends;                   /* no one asks for the cache after the last
                                     chunk: it gets no clean pass, unless a tap
                                     is set, and tt_rollout_save refuses it.
                                     The same on all ranks. false              */

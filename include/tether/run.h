@@ -145,8 +145,6 @@ typedef struct tt_settings {
     tt_arena mem;                 /* texts that were set                      */
 } tt_settings;
 
-/* All rows, the knobs of the policies among them, up to TT_SETTING_END. */
-const tt_setting *tt_settings_table(void);
 tt_settings tt_settings_defaults(void);
 /* The caller's *to is overwritten; it owns its texts. */
 void tt_settings_free(tt_settings *s);
@@ -161,7 +159,7 @@ const char *tt_settings_get(const tt_settings *s, const char *name, char *buf,
 
 /* ---- what a run says while it works -------------------------------------- */
 
-/* Work that takes time: `done` of `total` units, of which those behind
+/* Work that takes time: `done` of `total` units, of which those after
  * `before` took `seconds` so far. */
 typedef struct tt_run_work {
     const char *what;            /* "chunk 3/7 step 2/5"                      */

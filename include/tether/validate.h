@@ -1,4 +1,4 @@
-/* validate.h: is somebody else's backend right; if not, where, and how?
+/* validate.h: is someone else's backend right; if not, where, and how?
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -6,7 +6,7 @@
  * of tensors dumped by another program, and case folders. All three end in
  * verdicts, one per tensor, collected in a report.
  *
- * How a tensor is judged. Three numbers are known of every element: what the
+ * How a tensor is checked. Three numbers are known of every element: what the
  * candidate computed, what float64 gives (the oracle), and what our own
  * emulation of the arithmetic the candidate *declares* gives. The last two
  * differ by the error that arithmetic must have; the candidate may err a small
@@ -28,7 +28,7 @@ TT_API_BEGIN
 typedef enum tt_outcome {
     TT_PASS, TT_TIE,   /* a selection flipped inside the arithmetic's error   */
     TT_MISMATCH, TT_MISSING, TT_MISSHAPEN,
-    TT_UNJUDGED        /* nothing says what it should be: no pass, no failure */
+    TT_UNCHECKED       /* nothing says what it should be: no pass, no failure */
 } tt_outcome;
 const char *tt_outcome_name(tt_outcome o);
 
@@ -74,10 +74,10 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
 
 /* A table that runs every call on our operators (whose result goes on), on the
  * candidate, the oracle and the emulation, and adds a verdict. Of a linear,
- * attention or conv of more than some 17 million multiply-adds rows are judged:
- * the first, the last, those farthest from ours, and some between. One at a
- * time per context. With `adopt` the candidate's result goes on (free running);
- * each call is still judged on its own inputs. */
+ * attention or conv of more than some 17 million multiply-adds rows are
+ * checked: the first, the last, those farthest from ours, and some between. One
+ * at a time per context. With `adopt` the candidate's result goes on (free
+ * running); each call is still checked on its own inputs. */
 typedef struct tt_shadow tt_shadow;
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
                          const tt_ops *candidate, const tt_arith *arith,

@@ -22,10 +22,6 @@ const char *tt_real_name(void);
 /* Compiler and its version, as in "gcc 12.2.0". */
 const char *tt_compiler(void);
 
-/* Instruction sets of this processor that matter here, separated by spaces:
- * "x86-64 sse2 avx avx2 fma avx512f". Returns buf. */
-const char *tt_cpu_features(char *buf, size_t n);
-
 TT_API_END
 
 #endif

@@ -43,9 +43,6 @@ TT_API_BEGIN
 void tt_rgb8_from_real(uint8_t *rgb, const tt_host *v, int64_t pixels,
                        int64_t pixel_stride, int64_t channel_stride);
 
-/* v[i] = (rgb[i] / 255 - 0.5) / 0.5, what the VAE encodes; n values. */
-void tt_real_from_rgb8(tt_host *v, const uint8_t *rgb, int64_t n);
-
 /* ---- video --------------------------------------------------------------- */
 
 typedef struct tt_video_format {

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Recording, beside a rollout:
+ * Recording, next to a rollout:
  *     tt_recorder *rec;
  *     TT_TRY(tt_recorder_open(ctx, &rec, tt_rollout_cache(r), &options));
  *     while (tt_rollout_next(ctx, r, &x0, &frames) == TT_OK)

@@ -99,9 +99,9 @@ static void one_round(edits *e, int64_t round, edit_fn fn, void *user)
         float *x = r->grab_keep[at] ? frame_of(e, r->grab_candidates[at])
                                     : NULL;
         if (!x) continue;
-        const frame_edit told = {round, e->layer, r->grab_candidates[at],
-                                 e->trusted, x};
-        fn(user, r, &told);
+        const frame_edit reported = {round, e->layer, r->grab_candidates[at],
+                                     e->trusted, x};
+        fn(user, r, &reported);
         take_edit(e, x);
     }
 }

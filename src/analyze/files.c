@@ -81,7 +81,7 @@ bool files_exist(const char *path)
     return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* A regular file: of a pipe nobody writes to, opening would wait for ever. */
+/* A regular file: of a pipe no one writes to, opening would wait for ever. */
 static FILE *open_regular(tt_ctx *ctx, const char *path, struct stat *st)
 {
     FILE *f = NULL;

@@ -80,9 +80,9 @@ static bool is_foreign(const char *path, const char *mark, bool begins)
     return !at || (begins && at > head);
 }
 
-static tt_status keep(tt_ctx *ctx, const tt_analyze_options *opt,
-                      const char *name, const char *ending, const char *mark,
-                      bool begins)
+static tt_status analyze_output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
+                                     const char *name, const char *ending,
+                                     const char *mark, bool begins)
 {
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const char *path = files_join(ctx, &ctx->scratch, opt->folder, name,
@@ -107,17 +107,18 @@ tt_status output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
     for (; *name && !ctx->overwrite; name++) {
         const char *columns = columns_of(*name);
         if (opt->csv && columns)
-            TT_TRY(keep(ctx, opt, *name, ".csv", columns, true));
+            TT_TRY(analyze_output_keep(ctx, opt, *name, ".csv", columns, true));
         const int n = columns ? (int)strcspn(columns, ",") : 0;
         if (columns)
             snprintf(first, sizeof first, TABLE_JSON "\"%.*s\", \"%.*s\"",
                      n, columns, (int)strcspn(columns + n + 1, ","),
                      columns + n + 1);
         if (opt->json && columns)
-            TT_TRY(keep(ctx, opt, *name, ".json", first, true));
+            TT_TRY(analyze_output_keep(ctx, opt, *name, ".json", first, true));
     }
     if (opt->html && !ctx->overwrite)
-        return keep(ctx, opt, page, ".html",
-                    "name=\"generator\" content=\"tether ", false);
+        return analyze_output_keep(ctx, opt, page, ".html",
+                                   "name=\"generator\" content=\"tether ",
+                                   false);
     return ctx->status;
 }

@@ -38,7 +38,8 @@ typedef struct pixel_list {
     int64_t n, cap;
 } pixel_list;
 
-static bool append(tt_ctx *ctx, tt_arena *mem, pixel_list *list, pixel_row row)
+static bool pixel_runs_append(tt_ctx *ctx, tt_arena *mem, pixel_list *list,
+                              pixel_row row)
 {
     if (list->n == list->cap) {
         int64_t cap = 2 * list->cap + 256;
@@ -52,8 +53,8 @@ static bool append(tt_ctx *ctx, tt_arena *mem, pixel_list *list, pixel_row row)
     return true;
 }
 
-static tt_status measure(tt_ctx *ctx, tt_arena *mem, pixel_list *list,
-                         const char *path)
+static tt_status pixel_runs_measure(tt_ctx *ctx, tt_arena *mem,
+                                    pixel_list *list, const char *path)
 {
     tt_video_in *v;
     tt_arena pictures = {0};
@@ -63,8 +64,10 @@ static tt_status measure(tt_ctx *ctx, tt_arena *mem, pixel_list *list,
     uint8_t *was = tt_alloc(ctx, &pictures, w * h, 3, what);
     bool more = was != NULL;
     while (more && tt_video_in_frame(v, now, &more) == TT_OK && more) {
-        if (!append(ctx, mem, list,
-                    pixel_measure(now, list->n ? was : NULL, w, h))) break;
+        if (!pixel_runs_append(ctx, mem, list, pixel_measure(now,
+                                                             list->n ? was
+                                                             : NULL, w, h)))
+            break;
         uint8_t *swap = was;
         was = now;
         now = swap;
@@ -181,7 +184,7 @@ tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
     const char **label = tt_alloc(ctx, &mem, n, sizeof *label, what);
     for (int i = 0; i < n && !ctx->status; i++) {
         label[i] = stem_of(ctx, video[i]);
-        measure(ctx, &mem, &list[i], video[i]);
+        pixel_runs_measure(ctx, &mem, &list[i], video[i]);
     }
     if (!ctx->status) write_rows(ctx, label, list, n, opt);
     if (!ctx->status) write_flickering(ctx, label, list, n, opt);
@@ -221,8 +224,8 @@ static tt_status check_clip(tt_ctx *ctx, const char *path)
 }
 
 /* Frames [first, first + count) of `from` as the video `to`. */
-static tt_status cut(tt_ctx *ctx, const char *to, const char *from,
-                     int64_t first, int64_t count, tt_video_format f)
+static tt_status pixel_runs_cut(tt_ctx *ctx, const char *to, const char *from,
+                                int64_t first, int64_t count, tt_video_format f)
 {
     tt_video_in *in;
     tt_video *out = NULL;
@@ -267,8 +270,8 @@ tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
         const char *b = files_join(ctx, &ctx->scratch, folder, stem, last);
         check_clip(ctx, a);
         check_clip(ctx, b);
-        if (!ctx->status) cut(ctx, a, video, 0, count, f);
-        if (!ctx->status) cut(ctx, b, video, n - count, count, f);
+        if (!ctx->status) pixel_runs_cut(ctx, a, video, 0, count, f);
+        if (!ctx->status) pixel_runs_cut(ctx, b, video, n - count, count, f);
     }
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;

@@ -21,7 +21,8 @@ static const char what[] = "the record of a run";
 
 /* ---- events -------------------------------------------------------------- */
 
-static void *copy(tt_recorder *r, const void *from, int64_t n, size_t size)
+static void *recorder_copy(tt_recorder *r, const void *from, int64_t n,
+                           size_t size)
 {
     void *to = tt_alloc(r->ctx, &r->mem, n, size, what);
     if (to && n) memcpy(to, from, (size_t)n * size);
@@ -37,7 +38,8 @@ static void keep_event(tt_recorder *r, rec_kind *k, const tt_event *e)
         const tt_field *f = &k->kind->field[i];
         const int64_t n = e->value[i].n;
         if (!recorder_keeps(f)) continue;
-        x->e.value[i].at = copy(r, e->value[i].at, n, tt_dtype_size(f->type));
+        x->e.value[i].at = recorder_copy(r, e->value[i].at, n,
+                                         tt_dtype_size(f->type));
         if (n > k->width[i]) k->width[i] = n;
     }
     if (r->ctx->status) return;
@@ -99,7 +101,7 @@ static const char *in_folder(tt_recorder *r, const char *name)
     return files_join(r->ctx, &r->mem, r->opt.folder, name, "");
 }
 
-static tt_status open_files(tt_recorder *r)
+static tt_status recorder_open_files(tt_recorder *r)
 {
     const tt_recorder_options *o = &r->opt;
     const int64_t latents[5] = {1, 0, o->C, o->h, o->w};
@@ -170,7 +172,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     tt_cache_show(cache, 0, &r->shown);
     list_events(r);
     keep_options(r, opt);
-    if (ctx->status || open_files(r)) {
+    if (ctx->status || recorder_open_files(r)) {
         tt_recorder_abort(r);
         return ctx->status;
     }
@@ -254,7 +256,7 @@ static void look_at_slots(tt_recorder *r, rec_chunk *x, const tt_layer *y,
     }
 }
 
-/* Slots of a memory behind the sinks, for policies that show one; false: none.
+/* Slots of a memory after the sinks, for policies that show one; false: none.
  * *n is 0 until the memory is in use. */
 static bool memory_slots(const tt_recorder *r, const tt_layer *y, int64_t *n)
 {

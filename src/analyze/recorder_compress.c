@@ -6,8 +6,8 @@
  *         how many were chosen and how they scored; the run folder gets every
  *         chosen token. (All scores of all candidates would be 40 000 numbers
  *         per layer and compression at 1.3B and 832x480.)
- * Relies  on being told after the chosen tokens moved to the slots behind the
- *         sinks, where their source is still written beside them. */
+ * Relies  on being told after the chosen tokens moved to the slots after the
+ *         sinks, where their source is still written next to them. */
 #include <string.h>
 
 #include "analyze/recorder.h"
@@ -51,7 +51,8 @@ static tally tally_of(const tt_recorder *r, const choice *c)
     return t;
 }
 
-static void count_frames(rec_choice *x, const choice *c, tally t)
+static void recorder_compress_count_frames(rec_choice *x, const choice *c,
+                                           tally t)
 {
     for (int64_t f = 0; f < t.n; f++) x->frame[3 * f] = t.lo + f;
     for (int64_t i = t.first; i < t.last; i++) {
@@ -69,8 +70,8 @@ static void count_frames(rec_choice *x, const choice *c, tally t)
 }
 
 /* chunk, layer, source frame, place in it, reuse before, phi */
-static void write_chosen(tt_recorder *r, const tt_event *e, const choice *c,
-                         int64_t first)
+static void recorder_compress_write_chosen(tt_recorder *r, const tt_event *e,
+                                           const choice *c, int64_t first)
 {
     const tt_layer *y = tt_cache_look(r->cache, e->layer);
     for (int64_t i = 0; r->chosen && i < c->nselected; i++) {
@@ -98,8 +99,8 @@ void recorder_take_choice(tt_recorder *r, const tt_event *e)
     x->frame = tt_alloc0(r->ctx, &r->mem, 3 * t.n, sizeof *x->frame, what);
     x->phi = tt_alloc0(r->ctx, &r->mem, 2 * t.n, sizeof *x->phi, what);
     if (r->ctx->status) return;
-    count_frames(x, &c, t);
-    write_chosen(r, e, &c, t.first);
+    recorder_compress_count_frames(x, &c, t);
+    recorder_compress_write_chosen(r, e, &c, t.first);
     *r->last_choice = x;
     r->last_choice = &x->next;
 }

@@ -18,8 +18,8 @@ static const char what[] = "a recorded run";
 
 /* The tensor `name` of any of the files, its shape checked: -1 takes what is
  * there and reports it. NULL when absent or, with a failure, misshapen. */
-static const tt_tensor *find(tt_recording *r, const char *name, int rank,
-                             int64_t *dim)
+static const tt_tensor *recording_find(tt_recording *r, const char *name,
+                                       int rank, int64_t *dim)
 {
     for (int i = 0; i < 4; i++) {
         const tt_entry *e = r->file[i] ? tt_file_find(r->file[i], name) : NULL;
@@ -42,11 +42,11 @@ static const tt_tensor *find(tt_recording *r, const char *name, int rank,
 }
 
 /* The same; an empty tensor is as good as none, and its other extents, which
- * nothing stands behind, are not to be trusted. */
+ * nothing stands after, are not to be trusted. */
 static const tt_tensor *find_values(tt_recording *r, const char *name, int rank,
                                     int64_t *dim)
 {
-    const tt_tensor *t = find(r, name, rank, dim);
+    const tt_tensor *t = recording_find(r, name, rank, dim);
     return t && tt_tensor_count(t) > 0 ? t : NULL;
 }
 
@@ -91,8 +91,8 @@ static const int64_t *integers(tt_recording *r, const char *name, int rank,
     return out;
 }
 
-static const double *reals(tt_recording *r, const char *name, int rank,
-                           int64_t *dim)
+static const double *recording_reals(tt_recording *r, const char *name,
+                                     int rank, int64_t *dim)
 {
     const tt_tensor *t = find_values(r, name, rank, dim);
     if (!t) return NULL;
@@ -122,7 +122,7 @@ static const double *reals(tt_recording *r, const char *name, int rank,
 
 #define FRAME_MAX (INT64_C(1) << 31)
 
-static bool is_float(const tt_tensor *t)
+static bool recording_is_float(const tt_tensor *t)
 {
     return t->dtype == TT_F32 || t->dtype == TT_F64 || t->dtype == TT_F16
         || t->dtype == TT_BF16;
@@ -131,9 +131,9 @@ static bool is_float(const tt_tensor *t)
 static void take_latents(tt_recording *r)
 {
     int64_t dim[5] = {1, -1, -1, -1, -1};
-    const tt_tensor *t = find(r, "latents", 5, dim);
+    const tt_tensor *t = recording_find(r, "latents", 5, dim);
     if (!t) return;
-    if (!is_float(t) || !tt_tensor_count(t)) {
+    if (!recording_is_float(t) || !tt_tensor_count(t)) {
         tt_fail(r->ctx, TT_EFORMAT, "%s: latents are empty or not of a "
                 "floating-point type", r->path);
         return;
@@ -147,7 +147,7 @@ static void take_latents(tt_recording *r)
 static void take_features(tt_recording *r)
 {
     int64_t dim[4] = {-1, -1, 4, -1};
-    const tt_tensor *t = find(r, "kv_stats", 4, dim);
+    const tt_tensor *t = recording_find(r, "kv_stats", 4, dim);
     if (!t || r->ctx->status) return;
     if (t->dtype != TT_F32) {
         tt_fail(r->ctx, TT_EFORMAT, "%s: kv_stats must be F32", r->path);
@@ -170,11 +170,11 @@ static void take_biography(tt_recording *r)
     r->slots = dim[2];
     one[0] = r->chunks;
     r->region = integers(r, "bio_region", 3, dim, 0, TT_REGION_COUNT - 1);
-    r->share = reals(r, "bio_share", 3, dim);
+    r->share = recording_reals(r, "bio_share", 3, dim);
     r->start = integers(r, "chunk_start", 1, one, 0, FRAME_MAX);
     r->count = integers(r, "chunk_frames", 1, one, 1, FRAME_MAX);
     dim[2] = -1;
-    r->readable = reals(r, "readable", 3, dim);
+    r->readable = recording_reals(r, "readable", 3, dim);
     r->frames = dim[2];
     r->part = integers(r, "bio_part", 2, parts, -3, FRAME_MAX);
     r->nparts = r->part ? parts[0] : 0;
@@ -192,7 +192,7 @@ static void take_biography(tt_recording *r)
                     (long long)r->frames);
     for (int64_t i = 0; i < r->chunks && !r->ctx->status; i++)
         if (r->start[i] + r->count[i] > r->frames)
-            tt_fail(r->ctx, TT_EFORMAT, "%s: chunk %lld ends behind the last "
+            tt_fail(r->ctx, TT_EFORMAT, "%s: chunk %lld ends after the last "
                     "frame", r->path, (long long)i);
 }
 
@@ -207,10 +207,10 @@ static void take_rounds(tt_recording *r)
     r->grab_candidates = integers(r, "grab_candidates", 2, wide, -FRAME_MAX,
                                   FRAME_MAX);
     r->grab_keep = integers(r, "grab_keep", 2, wide, 0, 1);
-    r->grab_mass = reals(r, "grab_mass", 2, wide);
-    r->grab_scores = reals(r, "grab_scores", 2, wide);
-    r->grab_div = reals(r, "grab_div", 2, wide);         /* may be absent */
-    r->grab_margin = reals(r, "grab_margin", 1, n);      /* may be absent */
+    r->grab_mass = recording_reals(r, "grab_mass", 2, wide);
+    r->grab_scores = recording_reals(r, "grab_scores", 2, wide);
+    r->grab_div = recording_reals(r, "grab_div", 2, wide);   /* may be absent */
+    r->grab_margin = recording_reals(r, "grab_margin", 1, n);     /* likewise */
     if (r->ctx->status) return;
     if (!r->grab_chunk || !r->grab_sub || !r->grab_candidates || !r->grab_keep
         || !r->grab_mass || !r->grab_scores) {
@@ -232,7 +232,7 @@ static void take_events(tt_recording *r)
     r->event_frame = integers(r, "comp_frame", 2, frame, -FRAME_MAX,
                               FRAME_MAX);
     phi[0] = frame[0];
-    r->event_phi = reals(r, "comp_frame_phi", 2, phi);
+    r->event_phi = recording_reals(r, "comp_frame_phi", 2, phi);
     if (r->ctx->status || !r->event_frame || !r->event_phi) return;
     for (int64_t i = 0; i < frame[0]; i++)
         if (r->event_frame[4 * i] < 0 || r->event_frame[4 * i] >= head[0]) {
@@ -242,14 +242,14 @@ static void take_events(tt_recording *r)
         }
     r->events = head[0];
     r->event_frames = frame[0];
-    r->chosen_token = find(r, "comp_chosen", 2, chosen);
+    r->chosen_token = recording_find(r, "comp_chosen", 2, chosen);
     if (r->chosen_token && r->chosen_token->dtype == TT_F64)
         r->chosen = chosen[0];
 }
 
 /* ---- run.json ------------------------------------------------------------ */
 
-static const char *keep(tt_recording *r, const char *s)
+static const char *recording_keep(tt_recording *r, const char *s)
 {
     return s ? tt_strdup(r->ctx, &r->mem, s) : NULL;
 }
@@ -278,7 +278,7 @@ static const char *seed_of(tt_recording *r, const tt_json *root)
     const int64_t seed = tt_json_int(root, "seed", -1);
     if (seed < 0) return NULL;
     snprintf(buf, sizeof buf, "%lld", (long long)seed);
-    return keep(r, buf);
+    return recording_keep(r, buf);
 }
 
 static void read_facts(tt_recording *r)
@@ -307,7 +307,7 @@ static void read_facts(tt_recording *r)
 
 /* ---- open, close --------------------------------------------------------- */
 
-static void open_files(tt_recording *r)
+static void recording_open_files(tt_recording *r)
 {
     static const char *const name[4] = {
         "latents.safetensors", "trace.safetensors", "features.safetensors",
@@ -343,14 +343,14 @@ tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path)
     if (!r) return ctx->status;
     r->ctx = ctx;
     r->mem = mem;
-    r->path = keep(r, path);
+    r->path = recording_keep(r, path);
     r->label = last_name(r);
     r->policy = "";
     r->S = r->K = r->M = r->R = -1;
     r->alpha = r->tau = NAN;
     r->alpha_long = r->alpha_short = -1;
     r->seconds = -1;
-    if (!ctx->status) open_files(r);
+    if (!ctx->status) recording_open_files(r);
     if (!ctx->status) take_latents(r);
     if (!ctx->status) take_features(r);
     if (!ctx->status) take_biography(r);

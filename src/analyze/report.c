@@ -27,8 +27,9 @@ static const char *const column[COLUMNS] = {
     "seconds it took"};
 
 /* What a row shows; NAN: unknown. */
-static void find_values(double v[COLUMNS], const tt_recording *r,
-                        const drift_run *drift, const tt_analyze_options *opt)
+static void report_find_values(double v[COLUMNS], const tt_recording *r,
+                               const drift_run *drift,
+                               const tt_analyze_options *opt)
 {
     for (int k = 0; k < COLUMNS; k++) v[k] = NAN;
     for (int k = 0; k < 2 && drift; k++) v[k] = drift_last_quarter(drift, k);
@@ -151,7 +152,7 @@ tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
     double (*v)[COLUMNS] = tt_alloc(ctx, &mem, n, sizeof *v, "a report");
     const int ndrift = v ? drift_all(drift, ctx, &mem, run, n, opt) : 0;
     for (int i = 0; i < n && !ctx->status; i++)
-        find_values(v[i], run[i], ndrift == n ? &drift[i] : NULL, opt);
+        report_find_values(v[i], run[i], ndrift == n ? &drift[i] : NULL, opt);
     if (!ctx->status && tt_out_open(ctx, &out, path) == TT_OK) {
         put_page(out.file, ctx, &(report){title, run, n, ndrift, drift, v,
                                           opt});

@@ -53,7 +53,7 @@ static void put_text(FILE *f, const char *name, const char *s)
     json_string(f, s);
 }
 
-static void put_number(FILE *f, const char *name, double x)
+static void report_run_put_number(FILE *f, const char *name, double x)
 {
     fprintf(f, ", \"%s\": ", name);
     page_number(f, x, 9);
@@ -64,20 +64,20 @@ static void put_knob(FILE *f, const char *name, int64_t x)
     if (x >= 0) fprintf(f, ", \"%s\": %lld", name, (long long)x);
 }
 
-static void put_facts(FILE *f, const tt_recording *r)
+static void report_run_put_facts(FILE *f, const tt_recording *r)
 {
     fputs("{\"label\": ", f);
     json_string(f, r->label);
     put_text(f, "policy", r->policy);
     put_text(f, "prompt", r->prompt);
     put_text(f, "seed", r->seed);
-    if (r->seconds >= 0) put_number(f, "seconds", r->seconds);
+    if (r->seconds >= 0) report_run_put_number(f, "seconds", r->seconds);
     put_knob(f, "K", r->K);
     put_knob(f, "S", r->S);
     put_knob(f, "M", r->M);
     put_knob(f, "R", r->R);
-    put_number(f, "alpha", r->alpha);
-    put_number(f, "tau", r->tau);
+    report_run_put_number(f, "alpha", r->alpha);
+    report_run_put_number(f, "tau", r->tau);
     fprintf(f, ", \"frames\": %lld", (long long)(r->src ? r->frames : r->n));
     if (r->latents)
         fprintf(f, ", \"size\": [%lld, %lld]",
@@ -87,7 +87,7 @@ static void put_facts(FILE *f, const tt_recording *r)
 
 /* ---- the cache ----------------------------------------------------------- */
 
-static void put_cache(FILE *f, tt_ctx *ctx, const tt_recording *r)
+static void report_run_put_cache(FILE *f, tt_ctx *ctx, const tt_recording *r)
 {
     tt_arena mem = {0};
     const int64_t n = r->chunks * r->layers * r->slots;
@@ -122,7 +122,7 @@ static void put_motion(FILE *f, tt_ctx *ctx, const tt_recording *r)
 
 /* ---- decisions ----------------------------------------------------------- */
 
-static void put_round(FILE *f, const tt_recording *r, int64_t i)
+static void report_run_put_round(FILE *f, const tt_recording *r, int64_t i)
 {
     int64_t n = 0;
     const int64_t at = i * r->candidates;
@@ -141,7 +141,7 @@ static void put_round(FILE *f, const tt_recording *r, int64_t i)
     fputs(",\n\"score\": ", f);
     report_reals(f, r->grab_scores + at, n, 9);
     put_digits(f, "keep", r->grab_keep + at, n);
-    if (r->grab_margin) put_number(f, "margin", r->grab_margin[i]);
+    if (r->grab_margin) report_run_put_number(f, "margin", r->grab_margin[i]);
     fputc('}', f);
 }
 
@@ -150,7 +150,7 @@ static void put_rounds(FILE *f, const tt_recording *r)
     fputs(",\n\"grab\": [", f);
     for (int64_t i = 0; i < r->rounds; i++) {
         fputs(i ? "," : "", f);
-        put_round(f, r, i);
+        report_run_put_round(f, r, i);
     }
     fputc(']', f);
 }
@@ -164,7 +164,7 @@ typedef struct edit_file {
     int64_t n, channels;
 } edit_file;
 
-static uint8_t byte_of(double x)
+static uint8_t report_run_byte_of(double x)
 {
     return (uint8_t)fmax(0, fmin(255, rint(x)));
 }
@@ -179,13 +179,14 @@ static void put_part(FILE *f, const tt_recording *r, const frame_edit *e,
         const int64_t at = (values ? 2 * r->width : 0)
                          + i * r->width / channels;
         const double sd = e->trusted[at + r->width];
-        z[i] = byte_of(128 + 16 * (e->own[at] - e->trusted[at]) / sd);
-        ratio[i] = byte_of(32 * e->own[at + r->width] / sd);
+        z[i] = report_run_byte_of(128 + 16 * (e->own[at] - e->trusted[at])
+                                  / sd);
+        ratio[i] = report_run_byte_of(32 * e->own[at + r->width] / sd);
     }
     fprintf(f, ",\n\"%s\": {\"channel\": %lld", values ? "values" : "keys",
             (long long)p.channel);
-    put_number(f, "distance", p.distance);
-    put_number(f, "spread", p.spread);
+    report_run_put_number(f, "distance", p.distance);
+    report_run_put_number(f, "spread", p.spread);
     fputs(", \"own\": ", f);
     report_reals(f, p.own, 2, 9);
     fputs(", \"trusted\": ", f);
@@ -197,7 +198,8 @@ static void put_part(FILE *f, const tt_recording *r, const frame_edit *e,
     fputs("\"}", f);
 }
 
-static void put_edit(void *user, const tt_recording *r, const frame_edit *e)
+static void report_run_put_edit(void *user, const tt_recording *r,
+                                const frame_edit *e)
 {
     edit_file *o = user;
     fprintf(o->f, "%s\n{\"layer\": %lld, \"chunk\": %lld, \"frame\": %lld",
@@ -214,7 +216,7 @@ static void put_edits(FILE *f, tt_ctx *ctx, const tt_recording *r)
     edit_file o = {f, 0, r->width < most ? r->width : most};
     fprintf(f, ",\n\"channels\": [%lld, %lld],\n\"edits\": [",
             (long long)o.channels, (long long)r->width);
-    edits_all(ctx, r, put_edit, &o);
+    edits_all(ctx, r, report_run_put_edit, &o);
     fputc(']', f);
 }
 
@@ -223,8 +225,8 @@ enum { MOVING = 16 };
 
 void report_run(FILE *f, tt_ctx *ctx, const tt_recording *r, int runs)
 {
-    put_facts(f, r);
-    if (r->src) put_cache(f, ctx, r);
+    report_run_put_facts(f, r);
+    if (r->src) report_run_put_cache(f, ctx, r);
     if (r->latents && runs <= MOVING && !ctx->status) put_motion(f, ctx, r);
     if (r->rounds) put_rounds(f, r);
     if (r->features && r->rounds && !ctx->status) put_edits(f, ctx, r);

@@ -56,7 +56,7 @@ void table_row(table *t)
     t->column = 0;
 }
 
-static bool next_field(table *t)
+static bool table_next_field(table *t)
 {
     if (!t->csv) return false;
     TT_ASSERT(t->column < t->columns);
@@ -81,12 +81,12 @@ static void put_csv(FILE *f, const char *s)
 
 void table_str(table *t, const char *s)
 {
-    if (!next_field(t)) return;
+    if (!table_next_field(t)) return;
     put_csv(t->csv, s);
     json_string(t->json, s);
 }
 
-static void put_number(FILE *f, double x, const char *otherwise)
+static void table_put_number(FILE *f, double x, const char *otherwise)
 {
     if (!isfinite(x)) fputs(otherwise, f);
     else if (fabs(x) < 1e15 && x == (double)(int64_t)x)
@@ -96,9 +96,9 @@ static void put_number(FILE *f, double x, const char *otherwise)
 
 void table_num(table *t, double x)
 {
-    if (!next_field(t)) return;
-    put_number(t->csv, x, "");
-    put_number(t->json, x, "null");
+    if (!table_next_field(t)) return;
+    table_put_number(t->csv, x, "");
+    table_put_number(t->json, x, "null");
 }
 
 static tt_status save_text(table *t, int i, const char *path,

@@ -90,7 +90,7 @@ static const char commands[] =
     "  pip install scenedetect[opencv] dreamsim\n"
     "\n"
     "Any prompt (six dimensions, no prompt needed). VIDEOS is the folder\n"
-    "`videos` beside this file:\n"
+    "`videos` next to this file:\n"
     "\n"
     "  for d in subject_consistency background_consistency motion_smoothness "
     "\\\n"

@@ -57,7 +57,7 @@ static int64_t of_heads(const tt_policy_class *cls,
 }
 
 /* Bytes of a layer's state before those values. */
-static size_t state_front(const tt_cache *c)
+static size_t cache_state_front(const tt_cache *c)
 {
     return c->state_size - (size_t)c->of_heads * sizeof(tt_real);
 }
@@ -149,7 +149,7 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
-    const size_t front = state_front(c);
+    const size_t front = cache_state_front(c);
     y->state = tt_alloc0(ctx, &c->arena, (int64_t)(ctx->device ? front
                          : c->state_size), 1, "cache policy");
     if (c->of_heads > 0 && ctx->device)
@@ -243,7 +243,7 @@ void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
         tt_zero(ctx, y->v, n);
         memset(y->sidx, 0, (size_t)y->cap * sizeof *y->sidx);
         memset(y->tpos, 0, (size_t)y->cap * sizeof *y->tpos);
-        if (c->state_size) memset(y->state, 0, state_front(c));
+        if (c->state_size) memset(y->state, 0, cache_state_front(c));
         tt_zero(ctx, y->of_heads, c->of_heads);
         start_layer(ctx, y);
     }

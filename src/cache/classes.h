@@ -25,7 +25,7 @@
 tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *geo);
 /* S >= 0 and K within bounds; K = -1 is the caller's business. */
 tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *opt);
-/* The same, and K >= S + chunk: a chunk fits behind the sinks. */
+/* The same, and K >= S + chunk: a chunk fits after the sinks. */
 tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *opt,
                              const tt_geometry *geo);
 

@@ -58,17 +58,17 @@ static double relevance_div(const int64_t *index, const double *mass,
     return 1 - most > 0 ? 1 - most : 0;
 }
 
-void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
-                int64_t H, int64_t D)
+void grab_begin(tt_ctx *ctx, grab_round *r, int64_t capacity, int64_t M,
+                int64_t L, int64_t H, int64_t D)
 {
     tt_arena *a = &ctx->scratch;
     *r = (grab_round){ .M = M, .L = L, .H = H, .D = D, .heads = H };
-    r->kbar = tt_alloc(ctx, a, room, sizeof *r->kbar, "candidates");
-    r->index = tt_alloc(ctx, a, room, sizeof *r->index, "candidates");
-    r->mass = tt_alloc0(ctx, a, room, sizeof *r->mass, "candidates");
-    r->div = tt_alloc0(ctx, a, room, sizeof *r->div, "candidates");
-    r->score = tt_alloc0(ctx, a, room, sizeof *r->score, "candidates");
-    r->keep = tt_alloc0(ctx, a, room, sizeof *r->keep, "candidates");
+    r->kbar = tt_alloc(ctx, a, capacity, sizeof *r->kbar, "candidates");
+    r->index = tt_alloc(ctx, a, capacity, sizeof *r->index, "candidates");
+    r->mass = tt_alloc0(ctx, a, capacity, sizeof *r->mass, "candidates");
+    r->div = tt_alloc0(ctx, a, capacity, sizeof *r->div, "candidates");
+    r->score = tt_alloc0(ctx, a, capacity, sizeof *r->score, "candidates");
+    r->keep = tt_alloc0(ctx, a, capacity, sizeof *r->keep, "candidates");
     if (ctx->status) r->M = 0;   /* P stays 0: nothing below touches them */
 }
 

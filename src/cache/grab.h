@@ -22,8 +22,8 @@ typedef struct grab_round {
 } grab_round;
 
 /* An empty round with room for `room` candidates. */
-void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
-                int64_t H, int64_t D);
+void grab_begin(tt_ctx *ctx, grab_round *r, int64_t capacity, int64_t M,
+                int64_t L, int64_t H, int64_t D);
 
 /* The candidate pool (eq. 4), grown one by one: the frame of that global
  * number, whose mean key is kbar [H, D]. */

@@ -8,40 +8,41 @@
 
 #include <string.h>
 
-static int64_t room(const tt_policy_class *cls, const tt_policy_options *opt,
-                    const tt_geometry *geo)
+static int64_t capacity(const tt_policy_class *cls,
+                        const tt_policy_options *opt, const tt_geometry *geo)
 {
     return cls->reads ? cls->reads(opt, geo) : cls->slots(opt, geo);
 }
 
 int64_t kept_values(tt_ctx *ctx, const tt_policy_class *cls,
                     const tt_policy_options *opt, const tt_geometry *geo,
-                    bool *laid)
+                    bool *packed)
 {
-    const int64_t n = room(cls, opt, geo);
-    *laid = ctx->ops->laid && n > TT_KEY_BLOCK;
-    if (geo->bf16 && !*laid) return 0;   /* keys lie rotated in their slots */
-    return geo->H * (*laid ? ctx->ops->laid(ctx, n, geo->D) : n * geo->D);
+    const int64_t n = capacity(cls, opt, geo);
+    *packed = ctx->ops->packed && n > TT_KEY_BLOCK;
+    if (geo->bf16 && !*packed) return 0; /* keys lie rotated in their slots */
+    return geo->H * (*packed ? ctx->ops->packed(ctx, n, geo->D) : n * geo->D);
 }
 
 void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y)
 {
     const tt_policy_class *cls = tt_cache_class(y->cache);
-    bool laid;
-    const int64_t n = kept_values(ctx, cls, y->opt, y->geo, &laid);
-    *s = (cache_kept){ .room = room(cls, y->opt, y->geo), .D = y->geo->D,
+    bool packed;
+    const int64_t n = kept_values(ctx, cls, y->opt, y->geo, &packed);
+    *s = (cache_kept){ .capacity = capacity(cls, y->opt, y->geo),
+                      .D = y->geo->D,
                        .each = n / y->geo->H };
     for (int i = 0; i < 3; i++)
         s->meta[i] = tt_alloc(ctx, a, y->cap, sizeof *s->meta[i],
                               "kept keys");
     tt_real *x = tt_values_in(ctx, a, n, "kept keys");
-    if (laid) s->laid = x;
+    if (packed) s->packed = x;
     else if (n) s->k = x;
 }
 
 void kept_forget(cache_kept *s)
 {
-    if (s) s->good = s->noted = false;
+    if (s) s->valid = s->noted = false;
 }
 
 static bool same_plan(const tt_plan *a, const tt_plan *b)
@@ -57,21 +58,21 @@ static bool same_plan(const tt_plan *a, const tt_plan *b)
 
 bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n)
 {
-    if (s->k) return n <= s->room;
-    return ctx->ops->laid && ctx->ops->laid(ctx, n, s->D) <= s->each;
+    if (s->k) return n <= s->capacity;
+    return ctx->ops->packed && ctx->ops->packed(ctx, n, s->D) <= s->each;
 }
 
 void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n)
 {
-    const int64_t upto = geo->H * ctx->ops->laid(ctx, n, geo->D);
+    const int64_t upto = geo->H * ctx->ops->packed(ctx, n, geo->D);
     if (ctx->device || upto <= s->touched) return;
     const double begin = ctx->profiling ? tt_now() : 0;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real **laid = tt_alloc(ctx, &ctx->scratch, geo->layers, sizeof *laid,
-                              "kept keys");
-    for (int64_t i = 0; laid && i < geo->layers; i++) laid[i] = s[i].laid;
-    tt_zero_all(ctx, laid, geo->layers, s->touched, upto);
-    if (laid) s->touched = upto;
+    tt_real **packed = tt_alloc(ctx, &ctx->scratch, geo->layers, sizeof *packed,
+                                "kept keys");
+    for (int64_t i = 0; packed && i < geo->layers; i++) packed[i] = s[i].packed;
+    tt_zero_all(ctx, packed, geo->layers, s->touched, upto);
+    if (packed) s->touched = upto;
     tt_arena_reset(&ctx->scratch, m);
     if (ctx->profiling)
         tt_profile_add(ctx, "first touches", tt_now() - begin, 0);
@@ -91,14 +92,14 @@ bool kept_holds(tt_ctx *ctx, const cache_kept *s, const tt_layer *y,
                 const tt_plan *plan)
 {
     const int32_t *const now[] = { y->src_frame, y->sidx, y->tpos };
-    bool same = s->good && (s->k || same_layout(ctx, s))
+    bool same = s->valid && (s->k || same_layout(ctx, s))
                 && s->len == y->len && same_plan(&s->plan, plan);
     for (int i = 0; same && i < 3; i++)
         same = !memcmp(s->meta[i], now[i], (size_t)y->len * sizeof **now);
     return same;
 }
 
-/* Behind the clean pass a chunk has no other one. */
+/* After the clean pass a chunk has no other one. */
 void kept_note(tt_ctx *ctx, cache_kept *s, const tt_layer *y,
                const tt_plan *plan, const tt_pass *p)
 {
@@ -116,6 +117,6 @@ void kept_note(tt_ctx *ctx, cache_kept *s, const tt_layer *y,
 void kept_done(cache_kept *s)
 {
     if (!s || !s->noted) return;
-    s->good = true;
+    s->valid = true;
     s->noted = false;
 }

@@ -31,13 +31,13 @@ static tt_knob_value value_in(const tt_policy_options *o, const tt_knob *k)
     return v;
 }
 
-static void store(tt_policy_options *o, const tt_knob *k, double value)
+static void knobs_store(tt_policy_options *o, const tt_knob *k, double value)
 {
     if (k->type == TT_KNOB_REAL) value_of(o, k)->x = value;
     else value_of(o, k)->n = (int64_t)value;
 }
 
-static double load(const tt_policy_options *o, const tt_knob *k)
+static double knobs_load(const tt_policy_options *o, const tt_knob *k)
 {
     const tt_knob_value v = value_in(o, k);
     return k->type == TT_KNOB_REAL ? v.x : (double)v.n;
@@ -59,7 +59,7 @@ tt_policy_options tt_policy_start(const tt_policy_class *cls)
 {
     tt_policy_options o = {.name = cls->name, .cls = cls, .K = -1};
     for (const tt_knob *k = cls->knobs; k && k->name; k++)
-        store(&o, k, k->usual);
+        knobs_store(&o, k, k->usual);
     return o;
 }
 
@@ -73,14 +73,14 @@ tt_policy_options tt_policy_defaults(const char *name)
 double tt_policy_get(const tt_policy_options *o, const char *knob)
 {
     const tt_knob *k = tt_policy_knob(tt_policy_class_of(o), knob);
-    return k ? load(o, k) : (double)NAN;
+    return k ? knobs_load(o, k) : (double)NAN;
 }
 
 void tt_policy_put(tt_policy_options *o, const char *knob, double value)
 {
     const tt_knob *k = tt_policy_knob(tt_policy_class_of(o), knob);
     TT_ASSERT(k != NULL);
-    store(o, k, value);
+    knobs_store(o, k, value);
 }
 
 /* ---- sentences ----------------------------------------------------------- */
@@ -91,28 +91,28 @@ typedef struct sentence {
     size_t used;
 } sentence;
 
-static void say(sentence *s, const char *fmt, ...) TT_PRINTF(2, 3);
-static void say(sentence *s, const char *fmt, ...)
+static void knobs_say(sentence *s, const char *fmt, ...) TT_PRINTF(2, 3);
+static void knobs_say(sentence *s, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    const size_t room = sizeof s->text - s->used;
-    const int n = vsnprintf(s->text + s->used, room, fmt, ap);
+    const size_t capacity = sizeof s->text - s->used;
+    const int n = vsnprintf(s->text + s->used, capacity, fmt, ap);
     va_end(ap);
-    if (n > 0) s->used += (size_t)n < room ? (size_t)n : room - 1;
+    if (n > 0) s->used += (size_t)n < capacity ? (size_t)n : capacity - 1;
 }
 
 /* "a", "a and b", "a, b and c": word i of n. */
 static void say_item(sentence *s, int i, int n, const char *word)
 {
-    say(s, "%s%s", i == 0 ? "" : i == n - 1 ? " and " : ", ", word);
+    knobs_say(s, "%s%s", i == 0 ? "" : i == n - 1 ? " and " : ", ", word);
 }
 
 static void say_knobs(sentence *s, const tt_policy_class *cls)
 {
     int n = 0;
     while (cls->knobs && cls->knobs[n].name) n++;
-    if (n == 0) say(s, "no knobs");
+    if (n == 0) knobs_say(s, "no knobs");
     for (int i = 0; i < n; i++) say_item(s, i, n, cls->knobs[i].name);
 }
 
@@ -136,7 +136,7 @@ static void say_owners(sentence *s, const char *knob)
     int n = 0, at = 0;
     for (int i = 0; tt_policy_at(i); i++)
         n += tt_policy_knob(tt_policy_at(i), knob) != NULL;
-    if (n > 0) say(s, "; %s belongs to ", knob);
+    if (n > 0) knobs_say(s, "; %s belongs to ", knob);
     for (int i = 0; tt_policy_at(i); i++)
         if (tt_policy_knob(tt_policy_at(i), knob))
             say_item(s, at++, n, tt_policy_at(i)->name);
@@ -200,7 +200,8 @@ static bool read_word(int64_t *out, const tt_knob *k, const char *text)
     return false;
 }
 
-static bool read_value(tt_knob_value *v, const tt_knob *k, const char *text)
+static bool knobs_read_value(tt_knob_value *v, const tt_knob *k,
+                             const char *text)
 {
     if (k->type == TT_KNOB_SWITCH) return read_switch(&v->n, text);
     if (!text) return false;
@@ -213,11 +214,11 @@ static tt_status not_a_value(tt_ctx *ctx, const tt_policy_class *cls,
                              const tt_knob *k, const char *text)
 {
     sentence s = {.used = 0};
-    if (k->type == TT_KNOB_COUNT) say(&s, "a whole number");
-    if (k->type == TT_KNOB_REAL) say(&s, "a number");
-    if (k->type == TT_KNOB_SWITCH) say(&s, "0 or 1");
+    if (k->type == TT_KNOB_COUNT) knobs_say(&s, "a whole number");
+    if (k->type == TT_KNOB_REAL) knobs_say(&s, "a number");
+    if (k->type == TT_KNOB_SWITCH) knobs_say(&s, "0 or 1");
     for (int i = 0; k->type == TT_KNOB_WORD && k->words[i]; i++)
-        say(&s, "%s%s", i ? " or " : "", k->words[i]);
+        knobs_say(&s, "%s%s", i ? " or " : "", k->words[i]);
     return tt_fail(ctx, TT_EINVAL, "%s: %s is %s, but `%s` was given",
                    cls->name, k->name, s.text, text ? text : "");
 }
@@ -226,7 +227,7 @@ static tt_status not_a_value(tt_ctx *ctx, const tt_policy_class *cls,
 static tt_status check_limits(tt_ctx *ctx, const tt_policy_class *cls,
                               const tt_policy_options *o, const tt_knob *k)
 {
-    const double v = load(o, k);
+    const double v = knobs_load(o, k);
     if (v >= k->least && v <= k->most) return TT_OK;
     if (isinf(k->most))
         return tt_fail(ctx, TT_EINVAL, "%s: %s = %g must be at least %g",
@@ -244,7 +245,7 @@ tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *o, const char *knob,
     const tt_knob *k = tt_policy_knob(cls, knob);
     if (!k) return no_such_knob(ctx, cls, knob);
     tt_knob_value v = {.n = 0};
-    if (!read_value(&v, k, text)) return not_a_value(ctx, cls, k, text);
+    if (!knobs_read_value(&v, k, text)) return not_a_value(ctx, cls, k, text);
     memcpy((char *)o + k->at, &v, sizeof v);
     return check_limits(ctx, cls, o, k);
 }

@@ -29,6 +29,16 @@ const tt_policy_class *tt_policy_class_of(const tt_policy_options *opt);
 /* A knob of a class by name, NULL when it has none of that name. */
 const tt_knob *tt_policy_knob(const tt_policy_class *cls, const char *name);
 
+/* Every knob of a class at its default. */
+tt_policy_options tt_policy_start(const tt_policy_class *cls);
+
+/* Set one knob from text: "0.6", "21", "frame", and for switches "0" or "1"
+ * (NULL and "" mean 1).
+ * Errors  TT_EINVAL: no such knob (naming those there are, and the policies
+ *         that have it), not a value of its type, beyond its limits. */
+tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *opt, const char *knob,
+                        const char *text);
+
 /* "tether", "tether:tau=0.6:pool=frame", "tether:preset=paper": the policy,
  * its preset, then every knob in order. Also reads the settings of a preset,
  * which have no policy before them, into options that have one.
@@ -80,8 +90,9 @@ tt_status tt_cache_open_in(tt_ctx *ctx, tt_cache **out,
                            const char *folder);
 /* From here on keep the rotated keys of all layers from pass to pass of a
  * chunk: half as much memory again. Or what attention lays out of keys and
- * values, where operators of `ctx` do that (tt_ops.laid) and a window is longer
- * than TT_KEY_BLOCK: as much memory again in class f32. No bit depends on it.
+ * values, where operators of `ctx` do that (tt_ops.packed) and a window is
+ * longer than TT_KEY_BLOCK: as much memory again in class f32. No bit depends
+ * on it.
  * Errors  TT_ENOMEM: the cache goes on without, once the failure is cleared */
 tt_status tt_cache_keep_keys(tt_ctx *ctx, tt_cache *c);
 void tt_cache_close(tt_cache *c);
@@ -107,7 +118,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 
 /* What attention is given of a view w, by the table that ctx->ops was:
  *     .k = w.k, .v = w.v, .N = w.n, .H = H, .D = D, .kv_stride = H * D,
- *     .laid = w.laid, .good = w.good, .bf16 = w.bf16 */
+ *     .packed = w.packed, .n_packed = w.n_packed, .bf16 = w.bf16 */
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);
 void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p);

@@ -90,8 +90,9 @@ static const tt_index *located(tt_ctx *ctx, const tt_layer *y,
 }
 
 /* [n, 3] of the rows, in ctx->scratch. */
-static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
-                                 const tt_layer *y, const tt_segment *s, rows r)
+static const tt_index *relrope_positions(tt_ctx *ctx, const tt_cache *c,
+                                         const tt_layer *y, const tt_segment *s,
+                                         rows r)
 {
     const tt_geometry *geo = y->geo;
     const bool own = s->t0 == TT_T_PER_TOKEN;
@@ -117,7 +118,7 @@ static void rotate_rows(tt_ctx *ctx, const tt_cache *c, tt_real *out,
         return;
     }
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const tt_index *pos = positions(ctx, c, y, s, r);
+    const tt_index *pos = relrope_positions(ctx, c, y, s, r);
     tt_rope(ctx, out, k, n, geo->H, geo->D, tt_cache_rope(c), pos);
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -190,7 +191,7 @@ typedef struct reading {
     int64_t n;                   /* its tokens                                */
     cache_kept *kept;            /* NULL: nothing                             */
     bool there;                  /* all rows but the chunk's own ...          */
-    int64_t good;                /* ... or the first rows, laid out           */
+    int64_t n_packed;            /* ... or the first rows, packed         */
 } reading;
 
 static reading look_up(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
@@ -203,7 +204,7 @@ static reading look_up(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     kept_forget(r.kept);
     if (!kept_takes(ctx, r.kept, r.n)) r.kept = NULL;
     r.there = r.kept && r.kept->k && there;
-    if (r.kept && r.kept->laid && there) r.good = leading(y, p, plan);
+    if (r.kept && r.kept->packed && there) r.n_packed = leading(y, p, plan);
     return r;
 }
 
@@ -212,7 +213,7 @@ static rows new_rows(const reading *r, const tt_layer *y, const tt_pass *p,
                      const tt_segment *s, int64_t at)
 {
     if (r->there) return own_rows(y, p, s);
-    return (rows){ r->good > at ? r->good - at : 0, s->ntokens };
+    return (rows){ r->n_packed > at ? r->n_packed - at : 0, s->ntokens };
 }
 
 /* Where rows of a segment lie: those before `cut` in their slots, those from it
@@ -248,23 +249,23 @@ static const tt_real *row_at(const source *from, int64_t row, int64_t width)
 static const tt_real *in_place(const tt_layer *y, const tt_real *slots,
                                const reading *r)
 {
-    return slots + (r->plan->segment->slot + r->good) * cache_row(y->geo);
+    return slots + (r->plan->segment->slot + r->n_packed) * cache_row(y->geo);
 }
 
-/* The keys of a plan, rotated: what is to be laid out, or all. */
+/* The keys of a plan, rotated: what is to be packed, or all. */
 static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
                                   const tt_pass *p, const reading *r)
 {
     const int64_t width = y->geo->H * y->geo->D;
-    const int64_t n = r->n - r->good;
+    const int64_t n = r->n - r->n_packed;
     if (y->geo->bf16) return in_place(y, y->k, r);
     tt_real *k = r->kept && r->kept->k ? r->kept->k : tt_values(ctx, n * width);
     if (ctx->status) return NULL;
-    int64_t at = -r->good;
+    int64_t at = -r->n_packed;
     for (int i = 0; i < r->plan->nsegments; i++) {
         const tt_segment *s = &r->plan->segment[i];
         const source from = source_of(y, p, s, y->k, y->own_k);
-        rows left = new_rows(r, y, p, s, at + r->good);
+        rows left = new_rows(r, y, p, s, at + r->n_packed);
         while (left.lo < left.hi) {
             const rows now = together(left, &from);
             rotate_rows(ctx, c, k + (at + now.lo) * width,
@@ -276,7 +277,7 @@ static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     return k;
 }
 
-/* Values of a plan from row r->good on: in place, or one segment behind the
+/* Values of a plan from row r->good on: in place, or one segment after the
  * other. */
 static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
                                     const reading *r)
@@ -284,8 +285,8 @@ static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
     const int64_t width = y->geo->H * y->geo->D;
     const tt_segment *s = r->plan->segment;
     if (r->plan->nsegments == 1) return in_place(y, y->v, r);
-    tt_real *v = tt_values(ctx, (r->n - r->good) * width), *to = v;
-    int64_t skip = r->good;
+    tt_real *v = tt_values(ctx, (r->n - r->n_packed) * width), *to = v;
+    int64_t skip = r->n_packed;
     for (int i = 0; i < r->plan->nsegments; i++, s++) {
         const int64_t from = skip < s->ntokens ? skip : s->ntokens;
         const int64_t n = (s->ntokens - from) * width;
@@ -315,7 +316,7 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     if (!r.kept) return;
     kept_note(ctx, r.kept, y, &plan, p);
     /* what no later pass will read need not stay */
-    if (r.good > 0 || r.kept->noted) out->laid = r.kept->laid;
-    out->good = r.good;
-    if (out->laid) kept_touch(ctx, cache_kept_of(c, 0), y->geo, r.n);
+    if (r.n_packed > 0 || r.kept->noted) out->packed = r.kept->packed;
+    out->n_packed = r.n_packed;
+    if (out->packed) kept_touch(ctx, cache_kept_of(c, 0), y->geo, r.n);
 }

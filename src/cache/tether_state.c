@@ -42,8 +42,8 @@ int64_t *tether_pend_src(const tt_layer *y)
 /* Where a pending frame begins in k and v. */
 static int64_t pending_at(const tt_layer *y, int64_t frame)
 {
-    const int64_t behind = tether_of(y)->pending - frame;
-    return y->len * tether_width(y) - behind * tether_frame(y);
+    const int64_t ago = tether_of(y)->pending - frame;
+    return y->len * tether_width(y) - ago * tether_frame(y);
 }
 
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame)
@@ -75,11 +75,12 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
 }
 
 /* The first n of `all` values to the end, all others n down. */
-static void turn(tt_ctx *ctx, tt_real *x, int64_t n, int64_t all, tt_real *room)
+static void turn(tt_ctx *ctx, tt_real *x, int64_t n, int64_t all,
+                 tt_real *capacity)
 {
-    tt_copy(ctx, room, x, n);
+    tt_copy(ctx, capacity, x, n);
     tt_copy(ctx, x, x + n, all - n);
-    tt_copy(ctx, x + all - n, room, n);
+    tt_copy(ctx, x + all - n, capacity, n);
 }
 
 void tether_turn(tt_ctx *ctx, tt_layer *y, int64_t slot)

@@ -9,7 +9,7 @@
 
 #include "cache/classes.h"
 
-/* Behind it follow
+/* After it follow
  *   int64_t members[M]            global frame of every memory slot, or -1
  *   int64_t pend_src[chunk]       src_frame of every pending frame */
 typedef struct tether_state {
@@ -35,7 +35,7 @@ tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
 void tether_set_aside(tt_ctx *ctx, tt_layer *y);
 void tether_put_back(tt_ctx *ctx, tt_layer *y);
 /* Frames go from frame slot `slot` on into the slots of the chunk, as many as
- * are pending, and all behind them to where they were. */
+ * are pending, and all after them to where they were. */
 void tether_turn(tt_ctx *ctx, tt_layer *y, int64_t slot);
 
 /* The class's functions of these names (policy.h). */

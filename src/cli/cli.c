@@ -24,7 +24,7 @@ static const char *volatile stop_first, *volatile stop_second;
 static void answer(const char *text)
 {
     ssize_t n = write(STDERR_FILENO, text, strlen(text));
-    (void)n; /* nobody is left to tell */
+    (void)n; /* no one is left to tell */
 }
 
 static void on_signal(int number)
@@ -32,7 +32,7 @@ static void on_signal(int number)
     const int error = errno;
     const char *words = stop_signal ? stop_second : stop_first;
     /* A closed terminal is said twice, by the system and by the shell: that is
-     * nobody's haste. */
+     * no one's haste. */
     if (stop_signal && number == SIGHUP) return;
     answer(isatty(STDERR_FILENO) ? "\ntether: " : "tether: ");
     answer(words ? words : stop_signal ? "stopped at once" :

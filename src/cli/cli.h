@@ -43,7 +43,7 @@ tt_status cli_alone(tt_ctx *ctx, const char *command);
  * exit status that belongs to it: 2 for TT_EINVAL, 130 for TT_EINTR, else 1.*/
 int cli_failed(const tt_ctx *ctx);
 
-/* The exit status behind a signal: 130 for SIGINT. */
+/* The exit status after a signal: 130 for SIGINT. */
 int cli_stopped(void);
 
 /* From here on the first SIGINT, SIGTERM or SIGHUP asks the library to stop
@@ -64,7 +64,7 @@ void cli_stop_words(const char *first, const char *second);
 bool cli_colour(void);
 
 /* The command in a form that a shell takes again: `before` and the words of
- * argv behind blanks, in ctx->scratch. "" after a failure. */
+ * argv after blanks, in ctx->scratch. "" after a failure. */
 const char *cli_command_line(tt_ctx *ctx, const char *before, int argc,
                              char **argv);
 

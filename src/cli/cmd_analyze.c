@@ -93,7 +93,7 @@ static const opt_command analyze_command = {
 
 /* ---- options ------------------------------------------------------------- */
 
-static int check(settings *s, const opt_result *given)
+static int analyze_check(settings *s, const opt_result *given)
 {
     const char *me = analyze_command.name;
     if (!given->npositional)
@@ -190,7 +190,7 @@ static tt_status analyze_runs(tt_ctx *ctx, progress *p, const settings *s,
     return ctx->status;
 }
 
-/* Default output folder: in the first run, or beside the file. */
+/* Default output folder: in the first run, or next to the file. */
 static const char *default_folder(tt_ctx *ctx, const opt_result *given)
 {
     char buf[4096];
@@ -229,7 +229,7 @@ static void say_where(progress *p, const char *folder)
     progress_logged(p, &j);
 }
 
-static tt_analyze_options options_of(const settings *s)
+static tt_analyze_options analyze_options_of(const settings *s)
 {
     tt_analyze_options opt = tt_analyze_defaults();
     opt.csv = s->csv;
@@ -257,12 +257,12 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress p;
     int status = opt_parse(&analyze_command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check(&s, &given);
+    if (status == GO_ON) status = analyze_check(&s, &given);
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
 
-    tt_analyze_options opt = options_of(&s);
+    tt_analyze_options opt = analyze_options_of(&s);
     opt.folder = s.output ? s.output : s.pixels ? "."
                           : default_folder(ctx, &given);
     ctx->overwrite = s.overwrite;

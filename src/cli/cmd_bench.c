@@ -15,6 +15,7 @@
 #include "cli/ui/outputs.h"
 #include "io/outfile.h"
 #include "team/team.h"
+#include "core/threads.h"
 #include "tether/version.h"
 
 static const opt_spec options[] = {
@@ -74,12 +75,12 @@ static const opt_command bench_command = {
              "[--seconds X]",
     .intro = "pass says how long a pass of a chunk takes in the middle of a "
              "long video, when the cache is full: a noisy pass (of which a "
-             "chunk has four) and the clean one behind them. It says what "
+             "chunk has four) and the clean one after them. It says what "
              "of that linear layers, attention, small operators and the cache "
              "policy take, what is between them, and which share of the "
              "peak of this machine's instruction they reach, and which share "
              "of what is kept up of it for a second (--quick: 0.05) right "
-             "behind the passes, at their clock. As it stands it takes "
+             "after the passes, at their clock. As it stands it takes "
              "4.4 GB and about two minutes on two cores; --quick (208x112) a "
              "quarter of that time; -W 832 -H 480 14 GB and ten minutes, with "
              "--layers 3 a tenth of that and 2.2 GB. Its last line is a "
@@ -88,8 +89,8 @@ static const opt_command bench_command = {
              "VDPBF16PS and TDPBF16PS where classes vdp and amx use them, "
              "memory) and every operator at "
              "the shapes of Wan2.1-T2V-1.3B: linear layers, attention and "
-             "convolutions beside the blas backend and the peak of their "
-             "instruction, everything else beside the time to stream the same "
+             "convolutions next to the blas backend and the peak of their "
+             "instruction, everything else next to the time to stream the same "
              "bytes. Sides take turns inside one run; "
              "figures are medians, spread is (slowest - fastest) / median. "
              "With 1 thread and with all, unless --threads says one number. "
@@ -166,7 +167,8 @@ static const char *setting(const char *name)
 }
 
 /* What the figures were measured on. */
-static void describe(const tt_ctx *ctx, const bench_settings *s, json_out *j)
+static void bench_describe(const tt_ctx *ctx, const bench_settings *s,
+                           json_out *j)
 {
     char cpu[256];
     tt_cpu_features(cpu, sizeof cpu);
@@ -239,7 +241,8 @@ static tt_status close_json(tt_ctx *ctx, tt_out *o)
     return ctx->status;
 }
 
-static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind)
+static tt_status bench_run(tt_ctx *ctx, const bench_settings *s,
+                           bench_kind kind)
 {
     static const char *const names[] = {"ops", "errors", "pass"};
     const bool one = kind == BENCH_PASS; /* an object, not rows of a list */
@@ -253,7 +256,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind)
         j = &out;
         json_begin(j, file.file, true);
     }
-    describe(ctx, s, j);
+    bench_describe(ctx, s, j);
     if (j) json_open(j, names[kind], one ? '{' : '[');
     if (kind == BENCH_OPS) bench_ops(ctx, s, j);
     else if (one) bench_pass(ctx, s, j);
@@ -285,7 +288,8 @@ static const char *without_effect(bench_kind kind, const opt_result *given)
 }
 
 /* GO_ON or a status. */
-static int check(bench_settings *s, const opt_result *given, bench_kind kind)
+static int bench_check(bench_settings *s, const opt_result *given,
+                       bench_kind kind)
 {
     static const char *const names[] = {"ops", "error", "pass",
                                         "--estimate"};
@@ -324,7 +328,7 @@ static int estimate(tt_ctx *ctx, bench_settings *s, const cli_common *common,
     if (given->npositional)
         return opt_usage("bench", "--estimate stands alone, without `%s`",
                          given->positional[0]);
-    int status = check(s, given, BENCH_ESTIMATE);
+    int status = bench_check(s, given, BENCH_ESTIMATE);
     if (status != GO_ON) return status;
     if (estimated(ctx, s, &g)) status = opt_refused("bench", ctx);
     else status = generate_videos(ctx, &g, common, 0, NULL);
@@ -357,7 +361,7 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     if (!find_kind(&kind, &given))
         return opt_usage("bench", "say what to measure: `tether bench pass`, "
                          "`tether bench ops` or `tether bench error`");
-    status = check(&s, &given, kind);
+    status = bench_check(&s, &given, kind);
     if (status != GO_ON) return status;
     if (s.model && !strcmp(s.model, "wan1.3b")) s.model = NULL; /* generated */
     if (sizeof(tt_real) != sizeof(float)) {
@@ -374,6 +378,6 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     cli_catch_signals(ctx);
     ctx->overwrite = s.overwrite;
     if (kind != BENCH_PASS) ask_backends(ctx, &s);
-    run(ctx, &s, kind);
+    bench_run(ctx, &s, kind);
     return ctx->status ? cli_failed(ctx) : 0;
 }

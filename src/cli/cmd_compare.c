@@ -196,7 +196,7 @@ static char *print_name(tt_ctx *ctx, const char *fmt, ...)
 }
 
 /* "fifo,tether:tau=0.6" into policies and their folders 0-fifo, 1-tether. */
-static tt_status split(tt_ctx *ctx, compare *c)
+static tt_status compare_split(tt_ctx *ctx, compare *c)
 {
     char *rest = tt_strdup(ctx, &ctx->scratch, c->caches);
     size_t stem = strlen(c->output);
@@ -345,7 +345,7 @@ static void log_policy(compare *c, int i, const char *event, int status)
     progress_logged(&c->progress, &j);
 }
 
-/* The same; a failure leaves no empty folder behind. */
+/* The same; a failure leaves no empty folder after. */
 static int try_policy(tt_ctx *ctx, compare *c, int i)
 {
     const size_t there = tt_analyze_folder_there(c->folder[i]);
@@ -454,7 +454,7 @@ int cmd_compare(tt_ctx *ctx, int argc, char **argv)
                  .given = tt_settings_defaults(),
                  .base = tt_settings_defaults()};
     int status = parse(&c, argc, argv);
-    if (status == GO_ON && (split(ctx, &c)
+    if (status == GO_ON && (compare_split(ctx, &c)
                        || progress_open(ctx, &c.progress, &c.common, false)))
         status = cli_failed(ctx);
     if (status == GO_ON) {

@@ -76,7 +76,7 @@ static const opt_command decode_command = {
     .bare = "--latents FILE is needed, and -o PATH",
 };
 
-static int check(const settings *s, int64_t *split, int *nsplit)
+static int cli_decode_check(const settings *s, int64_t *split, int *nsplit)
 {
     const char *me = decode_command.name;
     if (!s->latents) return opt_usage(me, "--latents FILE is needed");
@@ -148,7 +148,7 @@ int cmd_decode(tt_ctx *ctx, int argc, char **argv)
     int64_t split[SPLIT_MAX];
     int nsplit = 0;
     int status = opt_parse(&decode_command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check(&s, split, &nsplit);
+    if (status == GO_ON) status = cli_decode_check(&s, split, &nsplit);
     if (status != GO_ON) return status;
     s.out.fps = (int)s.fps;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))

@@ -113,7 +113,7 @@ static void warn_of_words(tt_ctx *ctx, const char *prompt)
 }
 
 /* A video of one's own name is what `generate` makes. */
-static int check_folder(const char *name)
+static int demo_check_folder(const char *name)
 {
     static const char *const ending[] = {".apng", ".mp4", ".mov", ".webm",
                                          ".mkv", ".gif", ".y4m", ".png"};
@@ -165,7 +165,7 @@ static tt_status keep_files(tt_ctx *ctx, const char *folder)
     return ctx->status;
 }
 
-/* What is generated: the demo's own settings and names beside each other. */
+/* What is generated: the demo's own settings and names next to each other. */
 static tt_status fill_settings(tt_ctx *ctx, tt_settings *run,
                                const settings *s, const char *model)
 {
@@ -202,7 +202,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
     if (s.list) return fputs(prompts, stdout) < 0;
-    status = check_folder(s.output);
+    status = demo_check_folder(s.output);
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (!s.model && model_find_builtin(ctx, model, sizeof model))

@@ -114,9 +114,9 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
         return validate_failed(ctx);
     if (s.tol && read_tolerances(ctx, &tol, s.tol)) return validate_failed(ctx);
     const char *const *file = (const char *const *)given.positional;
-    if (arith) arith = validate_claimed(ctx, arith, file[1]);
+    if (arith) arith = validate_declared(ctx, arith, file[1]);
     if (arith && arith->bits)
-        arith = validate_claimed(ctx, tt_arith_find(s.arith), file[0]);
+        arith = validate_declared(ctx, tt_arith_find(s.arith), file[0]);
     if (ctx->status) return validate_failed(ctx);
     const tt_dump_options o = {
         .want = file[0], .got = file[1],

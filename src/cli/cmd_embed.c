@@ -71,7 +71,7 @@ typedef struct tokens {
     tt_tokenizer *tok;         /* NULL: ids were given                        */
 } tokens;
 
-static int check(const settings *s, const opt_result *given)
+static int embed_check(const settings *s, const opt_result *given)
 {
     const char *me = command.name;
     if (!s->output) return opt_usage(me, "-o FILE is needed");
@@ -163,8 +163,8 @@ static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, const char *path,
     return ctx->status ? ctx->status : tt_umt5_load(ctx, enc, w);
 }
 
-static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
-                        const tokens *t, progress *p)
+static tt_status embed_encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
+                              const tokens *t, progress *p)
 {
     const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
     const char *path;
@@ -201,13 +201,13 @@ static tt_status write_file(tt_ctx *ctx, const settings *s, const tokens *t,
 {
     tt_st_writer *w;
     TT_TRY(tt_st_create(ctx, &w, s->output));
-    if (encode(ctx, w, s, t, p) == TT_OK) tt_st_finish(w);
+    if (embed_encode(ctx, w, s, t, p) == TT_OK) tt_st_finish(w);
     else tt_st_abort(w);
     if (!ctx->status) progress_wrote(p, s->output);
     return ctx->status;
 }
 
-static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
+static tt_status embed_run(tt_ctx *ctx, const settings *s, progress *p)
 {
     tokens t = {0};
     TT_TRY(outputs_safetensors(ctx, "-o", s->output));
@@ -226,14 +226,14 @@ int cmd_embed(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress p;
     int status = opt_parse(&command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check(&s, &given);
+    if (status == GO_ON) status = embed_check(&s, &given);
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     cli_catch_signals(ctx);
     ctx->overwrite = s.overwrite;
     if (progress_open(ctx, &p, &common, false)) return cli_failed(ctx);
     ctx->profiling = s.profile;
-    run(ctx, &s, &p);
+    embed_run(ctx, &s, &p);
     if (s.profile && !ctx->status) profile_print(ctx);
     progress_close(&p);
     return !ctx->status ? 0

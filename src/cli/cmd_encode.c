@@ -69,7 +69,7 @@ static const opt_command encode_command = {
     .bare = "give one of -i PATH and --raw-in FILE, and -o FILE",
 };
 
-static int check(const settings *s, const opt_result *given)
+static int encode_check(const settings *s, const opt_result *given)
 {
     const char *me = encode_command.name;
     const struct { const char *name; int64_t v; } side[] = {
@@ -120,7 +120,7 @@ static tt_status take_latent(void *user, const tt_real *z, int64_t C,
     return tt_st_append(s->file, 1, 1, z);
 }
 
-static void encode(tt_ctx *ctx, progress *p, const settings *s)
+static void cli_encode(tt_ctx *ctx, progress *p, const settings *s)
 {
     tt_encode_size size;
     tt_vae *vae = NULL;
@@ -152,7 +152,7 @@ int cmd_encode(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress p;
     int status = opt_parse(&encode_command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check(&s, &given);
+    if (status == GO_ON) status = encode_check(&s, &given);
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
@@ -160,7 +160,7 @@ int cmd_encode(tt_ctx *ctx, int argc, char **argv)
     ctx->overwrite = s.overwrite;
     ctx->profiling = s.profile;
 
-    encode(ctx, &p, &s);
+    cli_encode(ctx, &p, &s);
     if (s.profile) profile_print(ctx);
     progress_close(&p);
     return ctx->status ? fetch_failed(ctx, &s.model, FETCH_VAE) : 0;

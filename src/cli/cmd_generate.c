@@ -107,7 +107,7 @@ static void write_record(session *s, const tt_run_files *files)
 }
 
 /* The page of the run, in its folder. */
-static void write_page(session *s, const tt_run_files *files)
+static void generate_write_page(session *s, const tt_run_files *files)
 {
     tt_recording *r = NULL;
     const tt_rollout_options *o = tt_run_rollout(s->run);
@@ -139,7 +139,7 @@ static tt_status make_files(session *s, int64_t i, const tt_run_files *files)
     session_decode_end(s);
     dump_close(ctx, &s->dump);
     write_record(s, files);
-    write_page(s, files);
+    generate_write_page(s, files);
     return ctx->status;
 }
 

@@ -52,7 +52,7 @@ static const opt_command inspect_command = {
 
 /* ---- what it would be read as -------------------------------------------- */
 
-static void ignore_warning(void *user, const char *sentence)
+static void inspect_ignore_warning(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -67,7 +67,7 @@ static bool origin_of_model(tt_ctx *ctx, inspect_part *p)
         {TT_MODEL_T5, "text encoder"}, {TT_MODEL_TINY_VAE, "tiny VAE"}};
     void (*warn)(void *, const char *) = ctx->warn;
     bool there = false;
-    ctx->warn = ignore_warning;
+    ctx->warn = inspect_ignore_warning;
     for (int i = 0; i < TT_MODEL_KINDS; i++) {
         tt_weights *w;
         bool known = false;
@@ -312,7 +312,7 @@ static bool may_be_folder(const char *path)
 }
 
 /* Of a folder without any checkpoint it is also said what to fetch. */
-static int failed(const tt_ctx *ctx, const char *path)
+static int inspect_failed(const tt_ctx *ctx, const char *path)
 {
     const tt_model_paths m = {.model = path};
     const unsigned all = FETCH_TRANSFORMER | FETCH_TEXT | FETCH_TOKENIZER
@@ -379,5 +379,5 @@ int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
     if (path && !inspect(ctx, path, &s, &prog))
         progress_note(&prog, "read %s", path);
     progress_close(&prog);
-    return ctx->status ? failed(ctx, given.positional[0]) : 0;
+    return ctx->status ? inspect_failed(ctx, given.positional[0]) : 0;
 }

@@ -109,7 +109,7 @@ static int check_length(const settings *s)
     return GO_ON;
 }
 
-static int check(settings *s, int64_t *steps)
+static int noise_check(settings *s, int64_t *steps)
 {
     const char *me = noise_command.name;
     if (!s->output) return opt_usage(me, "-o FILE is needed");
@@ -120,9 +120,9 @@ static int check(settings *s, int64_t *steps)
 }
 
 /* Frame `frame` of stream `stream` appended to the tensor added last. */
-static tt_status append(tt_ctx *ctx, tt_st_writer *w, int axis, float *buf,
-                        int64_t n, const settings *s, int64_t frame,
-                        int64_t stream)
+static tt_status noise_append(tt_ctx *ctx, tt_st_writer *w, int axis,
+                              float *buf, int64_t n, const settings *s,
+                              int64_t frame, int64_t stream)
 {
     TT_TRY(tt_check_interrupt(ctx));
     tt_noise_frame(buf, n, s->seed, (uint32_t)s->sample, (uint32_t)frame,
@@ -131,21 +131,22 @@ static tt_status append(tt_ctx *ctx, tt_st_writer *w, int axis, float *buf,
 }
 
 /* The file may be made. */
-static tt_status check_name(tt_ctx *ctx, const settings *s)
+static tt_status noise_check_name(tt_ctx *ctx, const settings *s)
 {
     TT_TRY(outputs_safetensors(ctx, "-o", s->output));
     return s->overwrite ? TT_OK : outputs_keep(ctx, "-o", s->output);
 }
 
-static tt_status write_all(tt_ctx *ctx, tt_st_writer *w, const settings *s,
-                           int64_t steps, float *buf, int64_t n)
+static tt_status noise_write_all(tt_ctx *ctx, tt_st_writer *w,
+                                 const settings *s, int64_t steps, float *buf,
+                                 int64_t n)
 {
     const int64_t h = s->height / 8, wd = s->width / 8;
     const int64_t first[5] = {1, 0, s->channels, h, wd};
     const int64_t again[4] = {0, s->channels, h, wd};
     TT_TRY(tt_st_add(w, "noise", TT_F32, 5, first, NULL));
     for (int64_t f = 0; f < s->latents; f++)
-        TT_TRY(append(ctx, w, 1, buf, n, s, f, 0));
+        TT_TRY(noise_append(ctx, w, 1, buf, n, s, f, 0));
     TT_TRY(tt_st_add(w, "renoise", TT_F32, 4, again, NULL));
     int64_t start = 0;
     while (start < s->latents) {
@@ -153,7 +154,7 @@ static tt_status write_all(tt_ctx *ctx, tt_st_writer *w, const settings *s,
                                                                   : s->chunk;
         for (int64_t j = 1; j < steps; j++)
             for (int64_t f = 0; f < frames; f++)
-                TT_TRY(append(ctx, w, 0, buf, n, s, start + f, j));
+                TT_TRY(noise_append(ctx, w, 0, buf, n, s, start + f, j));
         start += frames;
     }
     return TT_OK;
@@ -168,7 +169,7 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
     progress p;
     int64_t steps = 0;
     int status = opt_parse(&noise_command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check(&s, &steps);
+    if (status == GO_ON) status = noise_check(&s, &steps);
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
@@ -182,13 +183,13 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
     tt_st_writer *w = NULL;
     int64_t n = s.channels * (s.height / 8) * (s.width / 8);
     float *buf = tt_alloc(ctx, &ctx->scratch, n, sizeof *buf, "a noise frame");
-    if (buf && !check_name(ctx, &s)
+    if (buf && !noise_check_name(ctx, &s)
         && tt_st_create(ctx, &w, s.output) == TT_OK) {
         char seed[32];
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)s.seed);
         tt_st_meta(w, "generator", "tn1");
         tt_st_meta(w, "seed", seed);
-        if (write_all(ctx, w, &s, steps, buf, n) == TT_OK)
+        if (noise_write_all(ctx, w, &s, steps, buf, n) == TT_OK)
             tt_st_finish(w);
         else
             tt_st_abort(w);

@@ -59,7 +59,7 @@ static const opt_command command = {
     .bare = "give the folder or the file of a tokenizer",
 };
 
-static int check(const settings *s, const opt_result *given)
+static int tokenize_check(const settings *s, const opt_result *given)
 {
     if (s->clean_only && (s->raw || s->no_clean))
         return opt_usage(command.name, "--clean-only contradicts %s",
@@ -134,8 +134,8 @@ static tt_status one(tt_ctx *ctx, const settings *s, const tt_tokenizer *tok,
         eos = tt_tokenizer_eos(tok);
     }
     TT_TRY(tt_tokenizer_encode(ctx, &ctx->scratch, &ids, &nids, tok, text, n));
-    int64_t room = s->length - (eos >= 0);
-    if (s->length && nids > room) nids = room;
+    int64_t capacity = s->length - (eos >= 0);
+    if (s->length && nids > capacity) nids = capacity;
     print_ids(ids, nids, eos);
     return TT_OK;
 }
@@ -179,7 +179,7 @@ int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
     progress p;
     char path[4096];
     int status = opt_parse(&command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check(&s, &given);
+    if (status == GO_ON) status = tokenize_check(&s, &given);
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);

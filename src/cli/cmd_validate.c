@@ -59,8 +59,8 @@ static bool is_given(int argc, char **argv, const char *name)
     return false;
 }
 
-/* An option of another way that stands beside --manifest; NULL: none. */
-static const char *beside_manifest(int argc, char **argv)
+/* An option of another way that stands next to --manifest; NULL: none. */
+static const char *adjacent_manifest(int argc, char **argv)
 {
     if (!is_given(argc, argv, "manifest")) return NULL;
     return is_given(argc, argv, "dump") ? "--dump"
@@ -98,7 +98,7 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof way / sizeof way[0]; i++)
         if (!strcmp(argv[1], way[i].word))
             return way[i].run(ctx, argc - 1, argv + 1);
-    const char *other = beside_manifest(argc, argv);
+    const char *other = adjacent_manifest(argc, argv);
     if (other)
         return opt_usage("validate", "%s has no effect with --manifest, which "
                          "computes with every backend that has stored bits; "

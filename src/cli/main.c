@@ -57,7 +57,7 @@ enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- what every program must answer -------------------------------------- */
 
-/* The column behind the longest name. */
+/* The column after the longest name. */
 static int name_column(void)
 {
     size_t column = 0;
@@ -70,7 +70,7 @@ static int name_column(void)
     return (int)column;
 }
 
-static void print_help(void)
+static void main_print_help(void)
 {
     const int column = name_column();
     printf("tether: autoregressive video diffusion (Self-Forcing on Wan2.1, "
@@ -248,7 +248,7 @@ static int help(int argc, char **argv)
     if (argc > 2) return run_command(3, as_option);
     if (!strcmp(argv[1], "--help=man")) print_page();
     else if (!strcmp(argv[1], "--help=words")) print_words();
-    else print_help();
+    else main_print_help();
     return 0;
 }
 
@@ -263,15 +263,15 @@ static void open_standard(void)
 
 /* What is on its way out must arrive; a reader that has seen enough (`--help |
  * head`) is no failure. */
-static int flushed(int status, const char *name)
+static int main_flushed(int status, const char *name)
 {
-    static const char *const judges[] = {"validate", "diff", NULL};
+    static const char *const checks[] = {"validate", "diff", NULL};
     errno = 0;
     if ((!fflush(stdout) && !ferror(stdout)) || status || errno == EPIPE)
         return status;
     fprintf(stderr, "tether: error: cannot write standard output: %s\n",
             errno ? strerror(errno) : "an earlier write has failed");
-    return is_one_of(name, judges) ? 3 : 1;
+    return is_one_of(name, checks) ? 3 : 1;
 }
 
 int main(int argc, char **argv)
@@ -298,5 +298,5 @@ int main(int argc, char **argv)
         print_version();
     else
         status = run_command(argc, argv);
-    return flushed(status, argv[1]);
+    return main_flushed(status, argv[1]);
 }

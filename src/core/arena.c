@@ -13,7 +13,7 @@
  *         nothing is left of it however the process ends; and all of its disk
  *         is there before anything is written, where the system can promise
  *         that: so a full disk is an error here and not a signal later. Its
- *         bytes are zeros before anybody writes them, and zeros are not written
+ *         bytes are zeros before anyone writes them, and zeros are not written
  *         over zeros: that would be the whole file, and send it to the disk. */
 #include "tether/arena.h"
 
@@ -35,7 +35,7 @@ typedef struct tt_arena_block {
     struct tt_arena_block *below;
     size_t size;   /* usable bytes */
     size_t fresh;  /* those from here on hold zeros; size: none is known to */
-    char *data;    /* behind this header, or memory of a device */
+    char *data;    /* after this header, or memory of a device */
 } block;
 
 #define HEADER ((sizeof(block) + ALIGN - 1) / ALIGN * ALIGN)
@@ -51,12 +51,12 @@ static block *device_block(const tt_device *d, size_t size)
     return NULL;
 }
 
-/* A new file of `folder` that nobody else can open; -1 with errno: none. */
+/* A new file of `folder` that no one else can open; -1 with errno: none. */
 static int nameless(const char *folder)
 {
     char path[4096];
     errno = ENOENT;
-    if (!*folder) return -1; /* and no file beside the root */
+    if (!*folder) return -1; /* and no file next to the root */
 #ifdef O_TMPFILE
     const int own = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (own >= 0) return own; /* else a file system that has no such files */
@@ -72,20 +72,20 @@ static int nameless(const char *folder)
 }
 
 /* All of the file's disk, where the system can promise it; an errno. */
-static int reserve(int fd, size_t bytes)
+static int arena_reserve(int fd, size_t bytes)
 {
     const int refused = posix_fallocate(fd, 0, (off_t)bytes);
     if (refused != EOPNOTSUPP && refused != EINVAL) return refused;
     return ftruncate(fd, (off_t)bytes) ? errno : 0;
 }
 
-/* Memory that a new file of `folder` stands behind; NULL with errno. */
+/* Memory that a new file of `folder` stands after; NULL with errno. */
 static void *file_block(const char *folder, size_t bytes)
 {
     const int fd = nameless(folder);
     if (fd < 0) return NULL;
     void *p = MAP_FAILED;
-    const int refused = reserve(fd, bytes);
+    const int refused = arena_reserve(fd, bytes);
     if (!refused)
         p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int why = refused ? refused : errno;
@@ -145,7 +145,7 @@ static void free_list(const tt_arena *a, block *b)
 }
 
 /* Give spare blocks back until nothing beyond the peak is held. */
-static void trim(tt_arena *a)
+static void arena_trim(tt_arena *a)
 {
     while (a->spare && a->total + a->spare_bytes > a->peak) {
         block *b = a->spare;
@@ -228,7 +228,7 @@ static void no_block(tt_ctx *ctx, const tt_arena *a, size_t need,
 {
     const double more = (double)need / 1e6, there = (double)a->total / 1e6;
     if (a->folder)
-        tt_fail(ctx, TT_EIO, "%s: %s needs a file of %.1f MB there, beside "
+        tt_fail(ctx, TT_EIO, "%s: %s needs a file of %.1f MB there, next to "
                 "%.1f MB: %s", a->folder, what, more, there, strerror(errno));
     else
         tt_fail(ctx, TT_ENOMEM, "out of memory: %s needs %.1f MB more; %.1f MB "
@@ -259,7 +259,7 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
             a->used = 0;
             a->total += b->size;
             if (a->total > a->peak) a->peak = a->total;
-            trim(a);
+            arena_trim(a);
         } else {
             refuse = true;
         }
@@ -308,7 +308,7 @@ static void reset(tt_arena *a, block *top, size_t used)
         a->spare_bytes += b->size;
     }
     a->used = used;
-    trim(a);
+    arena_trim(a);
 }
 
 void tt_arena_reset(tt_arena *a, tt_arena_mark m)

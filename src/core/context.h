@@ -24,7 +24,7 @@ void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype, void *data,
 /* Only show it: what is not used again under this name. */
 void tt_tap_show(tt_ctx *ctx, const char *name, tt_dtype dtype,
                  const void *data, int rank, const int64_t *dim);
-/* Is anybody listening? */
+/* Is anyone listening? */
 #define TT_TAPPED(ctx) (((ctx)->tap || (ctx)->inject) && !(ctx)->status)
 /* TT_TAP shows values (device.h), TT_TAP_HOST numbers of the host. */
 void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,

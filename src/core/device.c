@@ -14,7 +14,7 @@
 
 #define PIECE 65536         /* values that a thread copies at a time          */
 #define LINE 64
-#define PAGE 4096           /* what comes behind a page no CPU foresees       */
+#define PAGE 4096           /* what comes after a page no CPU foresees        */
 #define FAR ((int64_t)8 << 20)  /* from here on a copy passes by the caches:
                                  * they could not hold it, and what a store
                                  * fetches to overwrite it is saved           */
@@ -83,7 +83,7 @@ int32_t *tt_get_indices(tt_ctx *ctx, const tt_index *x, int64_t n)
     return ctx->status ? NULL : h;
 }
 
-tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n)
+tt_host *tt_map_write(tt_ctx *ctx, tt_real *x, int64_t n)
 {
     if (ctx->status) return NULL;
     return ctx->device ? tt_scratch(ctx, n) : (tt_host *)x;

@@ -6,12 +6,12 @@
  * of the context's device: arithmetic on the pointer is free, the values are
  * for operators. Numbers that the host reads or writes are tt_host. Where the
  * context has no device (all that is built in) values are in host memory, both
- * types are one, and tt_get, tt_room, tt_put and tt_send hand over the pointer
- * they are given: nothing is copied. `make check-device` proves that those
- * rooms touch no value, `make test-guard` shows it while they run.
+ * types are one, and tt_get, tt_map_write, tt_put and tt_send hand over the
+ * pointer they are given: nothing is copied. `make check-device` proves that
+ * those rooms touch no value, `make test-guard` shows it while they run.
  *
  *     tt_host *h = tt_get(ctx, x, n);      to read x, or to change it
- *     tt_host *h = tt_room(ctx, x, n);     to write all of x
+ *     tt_host *h = tt_map_write(ctx, x, n);     to write all of x
  *     tt_put(ctx, x, h, n);                what was written is in x
  *     const tt_real *x = tt_send(ctx, h, n);   h for operators to read
  *
@@ -63,8 +63,8 @@ typedef struct tt_device {
     void (*pick)(tt_ctx *ctx, const tt_pick_args *a);
     /* See tt_narrow; NULL: the host does it. */
     void (*narrow)(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
-    /* Bytes of it that nobody has taken; NULL: it cannot say. */
-    int64_t (*room)(const tt_device *d);
+    /* Bytes of it that no one has taken; NULL: it cannot say. */
+    int64_t (*free_memory)(const tt_device *d);
 } tt_device;
 
 /* n values in arena `a`, undefined or zero; in ctx->scratch. */
@@ -79,7 +79,7 @@ tt_index *tt_indices(tt_ctx *ctx, tt_arena *a, int64_t n);
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n);
 double *tt_get_wides(tt_ctx *ctx, const tt_wide *x, int64_t n);
 int32_t *tt_get_indices(tt_ctx *ctx, const tt_index *x, int64_t n);
-tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n);
+tt_host *tt_map_write(tt_ctx *ctx, tt_real *x, int64_t n);
 void tt_put(tt_ctx *ctx, tt_real *x, const tt_host *h, int64_t n);
 const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n);
 void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n);
@@ -106,5 +106,9 @@ void tt_zero_all(tt_ctx *ctx, tt_real *const *to, int64_t arrays, int64_t from,
 
 void tt_locate(tt_ctx *ctx, const tt_locate_args *a);
 void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
+
+/* The part of the arena that is memory of ctx->device; one mark and one reset
+ * serve both. */
+tt_arena *tt_arena_values(tt_ctx *ctx, tt_arena *a);
 
 #endif

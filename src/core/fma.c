@@ -59,7 +59,7 @@ static uint64_t take_apart(double x, int *e)
     return m << up;
 }
 
-static wide multiply(uint64_t a, uint64_t b)
+static wide fma_multiply(uint64_t a, uint64_t b)
 {
     const uint64_t al = a & 0xffffffffu, ah = a >> 32;
     const uint64_t bl = b & 0xffffffffu, bh = b >> 32;
@@ -78,7 +78,7 @@ static wide left(wide x, int n)          /* 0 < n < 64 */
 }
 
 /* Bits that fall out on the right stay as one in the last place. */
-static wide right(wide x, int n)
+static wide fma_right(wide x, int n)
 {
     x.e += n;
     uint64_t lost = 0;
@@ -99,7 +99,7 @@ static wide right(wide x, int n)
 }
 
 /* x + y of one exponent, both below 2^127. */
-static wide add(wide x, wide y)
+static wide fma_add(wide x, wide y)
 {
     if (x.minus == y.minus) {
         x.low += y.low;
@@ -117,7 +117,7 @@ static wide add(wide x, wide y)
 }
 
 /* To the nearest double, even. */
-static double rounded(wide x)
+static double fma_rounded(wide x)
 {
     if (!(x.high | x.low)) return 0;
     if (!x.high) {
@@ -152,14 +152,14 @@ double fma_soft_f64(double a, double b, double c)
     int ea, eb, ec;
     const uint64_t ma = take_apart(a, &ea), mb = take_apart(b, &eb);
     const uint64_t mc = take_apart(c, &ec);
-    wide p = multiply(ma, mb);               /* below 2^106 */
+    wide p = fma_multiply(ma, mb);           /* below 2^106 */
     p.e = ea + eb;
     p.minus = !signbit(a) != !signbit(b);
     p = left(p, 20);
     wide z = {.high = mc << 9, .e = ec - 73, .minus = signbit(c) != 0};
-    if (p.e < z.e) p = right(p, z.e - p.e);
-    else z = right(z, p.e - z.e);
-    return rounded(add(p, z));
+    if (p.e < z.e) p = fma_right(p, z.e - p.e);
+    else z = fma_right(z, p.e - z.e);
+    return fma_rounded(fma_add(p, z));
 }
 
 /* ---- the instruction, where the CPU has more than the build asks for ----- */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Bytes that its disk has left; -1 with errno: not a folder for us. */
-static double room_of(const char *folder)
+static double free_space(const char *folder)
 {
     struct statvfs disk;
     char path[4096];
@@ -25,13 +25,13 @@ tt_status folder_check(tt_ctx *ctx, const char *folder, int64_t bytes,
                        const char *who)
 {
     if (ctx->status) return ctx->status;
-    const double room = room_of(folder);
-    if (room < 0)
+    const double capacity = free_space(folder);
+    if (capacity < 0)
         return tt_fail(ctx, TT_EIO, "%s %s: %s; give a folder that is there "
                        "and can be written to", who, folder, strerror(errno));
-    if (room < (double)bytes)
+    if (capacity < (double)bytes)
         return tt_fail(ctx, TT_EIO, "%s %s: %.4g MB of its disk are needed, "
                        "and %.4g MB are left", who, folder,
-                       1e-6 * (double)bytes, 1e-6 * room);
+                       1e-6 * (double)bytes, 1e-6 * capacity);
     return TT_OK;
 }

@@ -11,7 +11,7 @@
 #include "tether/classes.h"
 
 /* Levenshtein distance with adjacent swaps, capped lengths. */
-static int distance(const char *a, const char *b)
+static int nearest_distance(const char *a, const char *b)
 {
     enum { N = 40 };
     size_t n = strlen(a), m = strlen(b);
@@ -37,7 +37,7 @@ const char *nearest_name(const char *word, const char *const *names, int n)
     const char *best = NULL;
     int best_d = 1000;
     for (int i = 0; i < n; i++) {
-        int d = distance(word, names[i]);
+        int d = nearest_distance(word, names[i]);
         size_t len = strlen(word);
         if (len >= 3 && !strncmp(word, names[i], len)) d = 1;
         if (d < best_d) {

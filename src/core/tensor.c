@@ -9,8 +9,8 @@
 
 #include "tether/status.h"
 
-/* The product; 0 where that is beyond an int64_t, as in an empty tensor: beside
- * an extent of 0 the others may be anything. */
+/* The product; 0 where that is beyond an int64_t, as in an empty tensor: next
+ * to an extent of 0 the others may be anything. */
 static int64_t outer(int64_t n, int64_t dim)
 {
     return tt_checked_mul(&n, n, dim) ? n : 0;

@@ -74,10 +74,10 @@ static bool is_set(const char *variable)
 static char *read_arguments(size_t *size)
 {
     FILE *f = fopen("/proc/self/cmdline", "r");
-    size_t room = 4096, n = 0;
-    char *text = f ? malloc(room) : NULL;
-    while (text && (n += fread(text + n, 1, room - n, f)) == room) {
-        char *larger = realloc(text, room *= 2);
+    size_t capacity = 4096, n = 0;
+    char *text = f ? malloc(capacity) : NULL;
+    while (text && (n += fread(text + n, 1, capacity - n, f)) == capacity) {
+        char *larger = realloc(text, capacity *= 2);
         if (!larger) free(text);
         text = larger;
     }
@@ -87,7 +87,7 @@ static char *read_arguments(size_t *size)
 }
 
 /* The same as an array that ends with NULL; NULL when there is none. */
-static char **split_arguments(char *text, size_t size)
+static char **threads_split_arguments(char *text, size_t size)
 {
     size_t count = 0, at = 0;
     for (size_t i = 0; i < size; i++) count += text[i] == '\0';
@@ -160,7 +160,7 @@ void tt_threads_sleep(void)
         if (is_set(settled[i])) return;
     if (is_watched() || is_bound()) return;
     char *text = read_arguments(&size);
-    char **argv = text ? split_arguments(text, size) : NULL;
+    char **argv = text ? threads_split_arguments(text, size) : NULL;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     const bool once = !setenv(settled[0], "passive", 1)
                       && !setenv(settled[1], LOOKS, 1);
@@ -279,13 +279,13 @@ static double cpu_quota(const char *root)
 }
 
 /* The quota in whole CPUs, at least one. */
-static int whole(double quota)
+static int threads_whole(double quota)
 {
     int n = quota < 1 ? 1 : quota < 65536 ? (int)quota : 65536;
     return n + (n < quota);
 }
 
-static int least(int a, int b)
+static int threads_least(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -299,11 +299,12 @@ tt_cores tt_cores_find(const char *root)
     most = omp_get_max_threads();
     /* OpenMP ignores what is no number, and 0 */
     const bool number = asked && strtol(asked, NULL, 10) > 0;
-    c.asked = number ? least(most, MOST_THREADS) : 0;
+    c.asked = number ? threads_least(most, MOST_THREADS) : 0;
     c.allowed = omp_get_num_procs();
 #endif
-    c.threads = c.asked ? c.asked : least(most, c.allowed);
-    if (c.quota > 0 && !c.asked) c.threads = least(c.threads, whole(c.quota));
+    c.threads = c.asked ? c.asked : threads_least(most, c.allowed);
+    if (c.quota > 0 && !c.asked)
+        c.threads = threads_least(c.threads, threads_whole(c.quota));
     return c;
 }
 

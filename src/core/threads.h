@@ -45,4 +45,8 @@ tt_cores tt_cores_find(const char *root);
 /* "2, the CPUs this process may run on": the default and why; returns buf. */
 const char *tt_cores_reason(char *buf, size_t n, const tt_cores *c);
 
+/* Instruction sets of this processor that matter here, separated by spaces:
+ * "x86-64 sse2 avx avx2 fma avx512f". Returns buf. */
+const char *tt_cpu_features(char *buf, size_t n);
+
 #endif

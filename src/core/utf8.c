@@ -59,7 +59,7 @@ size_t utf8_check(const unsigned char *s, size_t n)
 int utf8_length(const char *s)
 {
     uint32_t cp;
-    /* a NUL continues no sequence: nothing behind it is looked at */
+    /* a NUL continues no sequence: nothing after it is looked at */
     return utf8_decode(&cp, (const unsigned char *)s, 4);
 }
 

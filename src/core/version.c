@@ -4,6 +4,7 @@
  *
  * The Makefile passes TT_GIT_REV to this file alone, so that a commit
  * recompiles one object. */
+#include "core/threads.h"
 #include "tether/version.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Source  Wan2.1 wan/modules/model.py, WanT2VCrossAttention.
- * Model   No rotation, no mask: all text_len rows take part, those behind the
+ * Model   No rotation, no mask: all text_len rows take part, those after the
  *         prompt included. k and v depend on the prompt alone and are made
- *         once (tt_prompt_make), and laid out once where the operators do
+ *         once (tt_prompt_make), and packed once where the operators do
  *         that. Ranks share them out by rows and put those of one layer
  *         together, for as long as it needs them.
  * Next    head.c */
@@ -43,13 +43,13 @@ static tt_attention_args over_text(const tt_dit *m, int64_t rows)
         .scale = (tt_real)(1 / sqrt((double)D))};
 }
 
-void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *laid,
+void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *packed,
                    const tt_real *k, const tt_real *v, int64_t rows)
 {
     tt_attention_args a = over_text(m, rows);
     a.k = k;
     a.v = v;
-    a.laid = laid;
+    a.packed = packed;
     tt_attention(ctx, &a);
 }
 
@@ -72,9 +72,9 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     a.q = q;
     a.T = T;
     a.same = text->same;
-    if (text->laid) {
-        a.laid = text->laid;
-        a.good = text->rows;
+    if (text->packed) {
+        a.packed = text->packed;
+        a.n_packed = text->rows;
     } else {
         a.k = tt_team_all_rows(ctx, text->k, text->rows, dim);
         a.v = tt_team_all_rows(ctx, text->v, text->rows, dim);

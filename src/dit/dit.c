@@ -19,10 +19,10 @@
 static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                             const tt_dit_call *call);
 static int64_t count_finite(const tt_ctx *ctx, const tt_host *x, int64_t n);
-static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
-                         int64_t n, const char *what);
-static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
-                       int64_t ntokens, const tt_host *flow, int64_t nflow);
+static void dit_check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
+                             int64_t n, const char *what);
+static void dit_check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
+                           int64_t ntokens, const tt_host *flow, int64_t nflow);
 static void release_block(const tt_ctx *ctx, const tt_dit *m,
                           const dit_block *b);
 
@@ -56,7 +56,7 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
     tt_real *tokens = tt_values(ctx, part.T * c->dim);  /* [own rows, dim]   */
     tt_dit_patch(ctx, m, tokens, x, F, h, w);
 
-    /* nobody reads the tokens after it, but a tap of any rank may */
+    /* no one reads the tokens after it, but a tap of any rank may */
     const bool whole = flow || tt_team_any(ctx, TT_TAPPED(ctx));
     const bool crowded = tt_weights_crowded(m->w);
     for (int64_t i = 0; i < c->layers; i++) {
@@ -74,7 +74,8 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
         const tt_host *rows = tt_get(ctx, y, T * 4 * c->in_dim);
         if (rows) tt_dit_unpatch(flow, rows, F, c->in_dim, h, w);
     }
-    check_pass(ctx, m, tokens, part.T * c->dim, flow, F * c->in_dim * h * w);
+    dit_check_pass(ctx, m, tokens, part.T * c->dim, flow,
+                   F * c->in_dim * h * w);
     if (flow) TT_TAP_HOST(ctx, "flow", flow, F, c->in_dim, h, w);
     tt_arena_reset(&ctx->scratch, mark);
     return tt_team_agree(ctx);
@@ -122,7 +123,7 @@ static bool is_like(const tt_host *x, const tt_host *last, int64_t dim)
     return true;
 }
 
-/* From which row on all n are equal, those behind the given ones being zero: of
+/* From which row on all n are equal, those after the given ones being zero: of
  * a prompt most are. 0 where fewer than two would be, or there is no text. */
 static int64_t same_from(const tt_host *text, int64_t rows, int64_t n,
                          int64_t dim)
@@ -160,7 +161,7 @@ static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
     const int64_t n = p->own.hi - p->own.lo;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *k, *v;
-    if (p->laid) {
+    if (p->packed) {
         k = tt_values(ctx, n * p->dim);
         v = tt_values(ctx, n * p->dim);
     } else {
@@ -171,8 +172,8 @@ static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
     tt_dit_cross_kv(ctx, m, i, k, v, p->context, some);
     repeat_last(ctx, k, p->dim, some, n);
     repeat_last(ctx, v, p->dim, some, n);
-    if (p->laid && !ctx->status) {
-        dit_cross_lay(ctx, m, p->laid[i], k, v, p->rows);
+    if (p->packed && !ctx->status) {
+        dit_cross_lay(ctx, m, p->packed[i], k, v, p->rows);
         p->unit = ctx->matrix_unit > 0;  /* the operators have asked by now  */
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -182,11 +183,11 @@ tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i)
 {
     const tt_ops *now = ctx->ops;
     tt_dit_context text = {.rows = p->rows, .same = p->same};
-    if (!p->laid) {
+    if (!p->packed) {
         text.k = p->k[i];
         text.v = p->v[i];
     } else if (p->ops == now && p->unit == (ctx->matrix_unit > 0)) {
-        text.laid = p->laid[i];
+        text.packed = p->packed[i];
     } else {
         text.k = tt_values(ctx, p->rows * p->dim);
         text.v = tt_values(ctx, p->rows * p->dim);
@@ -199,17 +200,18 @@ tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i)
 
 /* Room for what attention lays out, and its first touch: of all layers at once
  * (tt_zero_all). */
-static void make_laid(tt_ctx *ctx, tt_prompt *p, int64_t heads)
+static void make_packed(tt_ctx *ctx, tt_prompt *p, int64_t heads)
 {
-    const int64_t n = heads * p->ops->laid(ctx, p->rows, p->dim / heads);
-    p->laid = tt_alloc0(ctx, &p->arena, p->layers, sizeof *p->laid, "prompt");
-    for (int64_t i = 0; p->laid && i < p->layers; i++)
-        p->laid[i] = tt_values_in(ctx, &p->arena, n, "prompt keys");
-    if (!ctx->device) tt_zero_all(ctx, p->laid, p->layers, 0, n);
+    const int64_t n = heads * p->ops->packed(ctx, p->rows, p->dim / heads);
+    p->packed = tt_alloc0(ctx, &p->arena, p->layers, sizeof *p->packed,
+                          "prompt");
+    for (int64_t i = 0; p->packed && i < p->layers; i++)
+        p->packed[i] = tt_values_in(ctx, &p->arena, n, "prompt keys");
+    if (!ctx->device) tt_zero_all(ctx, p->packed, p->layers, 0, n);
 }
 
 /* Room for what depends on the text of n rows; keys and values that are not
- * laid out get theirs layer by layer. */
+ * packed get theirs layer by layer. */
 static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit *m, int64_t n)
 {
     const tt_dit_config *c = &m->cfg;
@@ -225,8 +227,8 @@ static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit *m, int64_t n)
     p->ops = ctx->ops;
     p->context = tt_values_in(ctx, &p->arena, (p->own.hi - p->own.lo) * c->dim,
                               "prompt context");
-    if (p->ops->laid && tt_team_size(ctx) == 1) {
-        make_laid(ctx, p, c->heads);
+    if (p->ops->packed && tt_team_size(ctx) == 1) {
+        make_packed(ctx, p, c->heads);
     } else {
         p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt");
         p->v = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->v, "prompt");
@@ -261,7 +263,8 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
     for (int64_t i = 0; i < c->layers && !ctx->status; i++)
         keep_block(ctx, m, p, i);
     mark = tt_arena_here(&ctx->scratch);
-    check_finite(ctx, m, tt_get(ctx, p->context, size), size, "text context");
+    dit_check_finite(ctx, m, tt_get(ctx, p->context, size), size,
+                     "text context");
     tt_arena_reset(&ctx->scratch, mark);
     if (ctx->status) {
         tt_prompt_free(p);
@@ -280,8 +283,8 @@ void tt_prompt_free(tt_prompt *p)
 
 /* ---- checks at the door -------------------------------------------------- */
 
-static tt_status check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
-                              const tt_pass *pass)
+static tt_status dit_check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
+                                  const tt_pass *pass)
 {
     if (h < 2 || w < 2 || h % 2 || w % 2)
         return tt_fail(ctx, TT_ESHAPE,
@@ -299,7 +302,8 @@ static tt_status check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
     return TT_OK;
 }
 
-static tt_status check_prompt(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p)
+static tt_status dit_check_prompt(tt_ctx *ctx, const tt_dit *m,
+                                  const tt_prompt *p)
 {
     const tt_range own = tt_team_rows(ctx, p->rows);
     if (p->layers != m->cfg.layers || p->dim != m->cfg.dim)
@@ -329,7 +333,7 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
     const tt_range held = tt_team_heads(ctx, H);
     const int64_t h = call->h, w = call->w;
 
-    TT_TRY(check_latent(ctx, h, w, call->nt, pass));
+    TT_TRY(dit_check_latent(ctx, h, w, call->nt, pass));
     if (g->layers != m->cfg.layers || g->heads != H || g->first != held.lo
         || g->H != held.hi - held.lo || g->D != D
         || g->grid_h != h / 2 || g->grid_w != w / 2)
@@ -349,7 +353,7 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                        (long long)pass->start,
                        (long long)(pass->start + pass->frames - 1),
                        (long long)g->chunk, (long long)g->frames);
-    return check_prompt(ctx, m, call->prompt);
+    return dit_check_prompt(ctx, m, call->prompt);
 }
 
 /* The first NaN or infinity in a tensor of the checkpoint: its name, or NULL
@@ -383,8 +387,8 @@ static int64_t count_finite(const tt_ctx *ctx, const tt_host *x, int64_t n)
 }
 
 /* A result that is not finite stops the run here, with the tensor to blame. */
-static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
-                         int64_t n, const char *what)
+static void dit_check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
+                             int64_t n, const char *what)
 {
     if (ctx->status || count_finite(ctx, x, n) == n) return;
     const char *name = bad_weight(ctx, m);
@@ -404,8 +408,8 @@ static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
  * tokens, of which there are many, are fetched where that says so, and where
  * there is no flow. NaN of one rank come to all in a layer. If its weights are
  * to blame it says so, and the others hear it when they agree. */
-static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
-                       int64_t ntokens, const tt_host *flow, int64_t nflow)
+static void dit_check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
+                           int64_t ntokens, const tt_host *flow, int64_t nflow)
 {
     if (flow && count_finite(ctx, flow, nflow) == nflow) return;
     const tt_host *x = tt_get(ctx, tokens, ntokens);
@@ -413,6 +417,6 @@ static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
         return;
     const bool blamed = bad_weight(ctx, m) != NULL;
     if (tt_team_any(ctx, blamed) && !blamed) return;
-    check_finite(ctx, m, x, ntokens, "tokens after the last block");
-    if (flow) check_finite(ctx, m, flow, nflow, "flow");
+    dit_check_finite(ctx, m, x, ntokens, "tokens after the last block");
+    if (flow) dit_check_finite(ctx, m, flow, nflow, "flow");
 }

@@ -72,12 +72,12 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                            const tt_real *x, const tt_dit_part *part);
 
 /* What cross-attention of a block reads: k, v [rows, H, D]; in a team our part
- * of the rows (tt_team_rows). Or `laid`, as tt_attention_args has it, where all
- * of it is there, and k and v are not read. */
+ * of the rows (tt_team_rows). Or `packed`, as tt_attention_args has it, where
+ * all of it is there, and k and v are not read. */
 typedef struct tt_dit_context {
     tt_real *k, *v;
     int64_t rows;            /* of all ranks                                  */
-    tt_real *laid;           /* NULL or [H, tt_ops.laid(rows, D)]             */
+    tt_real *packed;         /* NULL or [H, tt_ops.packed(rows, D)]         */
     int64_t same;            /* as tt_attention_args has it                   */
 } tt_dit_context;
 

@@ -38,7 +38,7 @@ void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
     const tt_range own = tt_team_rows(ctx, T);          /* alone: all rows   */
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *rows = tt_values(ctx, T * C * 4);          /* [T, C*4]          */
-    tt_host *host = tt_room(ctx, rows, T * C * 4);
+    tt_host *host = tt_map_write(ctx, rows, T * C * 4);
     if (host) gather_patches(host, x, F, C, h, w);
     tt_put(ctx, rows, host, T * C * 4);
     dit_apply(ctx, tokens, dit_row(rows, own.lo, C * 4), own.hi - own.lo,
@@ -80,7 +80,7 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
                         "time sinusoid");
     if (!e) e = tt_values(ctx, nt * dim);
 
-    tt_host *host = tt_room(ctx, in, nt * freq);
+    tt_host *host = tt_map_write(ctx, in, nt * freq);
     for (int64_t i = 0; host && i < nt; i++)
         (ctx->ops->time32 ? sinusoid_f32 : sinusoid)(wave + i * freq, t[i],
                                                      freq / 2);

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   Shapes decide whatever shapes can tell. config.json beside the
+ * Model   Shapes decide whatever shapes can tell. config.json next to the
  *         weights, else that of the model's folder, adds what they cannot
  *         (head count, text_len, eps) and must agree with the rest: a config of
  *         another model is an error, not a preference. Without a config the
@@ -144,8 +144,8 @@ static bool is_transformers(const tt_json *root)
         && !tt_json_get(root, "d_model") && !tt_json_get(root, "architectures");
 }
 
-tt_status dit_config_beside(tt_ctx *ctx, tt_arena *a, const tt_json **root,
-                            char *buf, size_t n, const char *weights)
+tt_status dit_config_adjacent(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                              char *buf, size_t n, const char *weights)
 {
     struct stat st;
     *root = NULL;
@@ -157,20 +157,20 @@ tt_status dit_config_beside(tt_ctx *ctx, tt_arena *a, const tt_json **root,
     return TT_OK;
 }
 
-/* The config: beside the weights, else as given. *root stays NULL without. */
+/* The config: next to the weights, else as given. *root stays NULL without. */
 static tt_status find_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
                              char *path, size_t size, const char *given,
                              const tt_weights *w)
 {
-    TT_TRY(dit_config_beside(ctx, a, root, path, size, tt_weights_path(w)));
+    TT_TRY(dit_config_adjacent(ctx, a, root, path, size, tt_weights_path(w)));
     if (*root || !given) return TT_OK;
     snprintf(path, size, "%s", given);
     return tt_json_file(ctx, a, root, given, 1 << 20);
 }
 
 /* Integer under Wan's or Diffusers' key, -1 when under neither. */
-static int64_t number(const tt_json *root, const char *wan,
-                      const char *diffusers)
+static int64_t load_number(const tt_json *root, const char *wan,
+                           const char *diffusers)
 {
     const tt_json *v = tt_json_get(root, wan);
     if (!v) v = tt_json_get(root, diffusers);
@@ -215,23 +215,23 @@ static tt_status apply_config(tt_ctx *ctx, tt_dit_config *c,
                               const tt_weights *w)
 {
     TT_TRY(refuse_config(ctx, root, path));
-    c->heads = number(root, "num_heads", "num_attention_heads");
+    c->heads = load_number(root, "num_heads", "num_attention_heads");
     if (c->heads < 1)
         return tt_fail(ctx, TT_EFORMAT,
                        "%s: num_heads is missing or not a positive integer",
                        path);
-    const int64_t head_dim = number(root, "-", "attention_head_dim");
+    const int64_t head_dim = load_number(root, "-", "attention_head_dim");
     const struct { const char *key; int64_t said, found; } check[] = {
-        {"dim", number(root, "dim", "-"), c->dim},
+        {"dim", load_number(root, "dim", "-"), c->dim},
         {"num_attention_heads * attention_head_dim",
          head_dim < 0 || head_dim > INT32_MAX || c->heads > INT32_MAX
              ? -1 : c->heads * head_dim, c->dim},
-        {"ffn_dim", number(root, "ffn_dim", "-"), c->ffn_dim},
-        {"freq_dim", number(root, "freq_dim", "-"), c->freq_dim},
-        {"num_layers", number(root, "num_layers", "-"), c->layers},
-        {"in_dim", number(root, "in_dim", "in_channels"), c->in_dim},
-        {"out_dim", number(root, "out_dim", "out_channels"), c->in_dim},
-        {"text_dim", number(root, "text_dim", "-"), c->text_dim},
+        {"ffn_dim", load_number(root, "ffn_dim", "-"), c->ffn_dim},
+        {"freq_dim", load_number(root, "freq_dim", "-"), c->freq_dim},
+        {"num_layers", load_number(root, "num_layers", "-"), c->layers},
+        {"in_dim", load_number(root, "in_dim", "in_channels"), c->in_dim},
+        {"out_dim", load_number(root, "out_dim", "out_channels"), c->in_dim},
+        {"text_dim", load_number(root, "text_dim", "-"), c->text_dim},
     };
     for (size_t i = 0; i < sizeof check / sizeof *check; i++)
         if (check[i].said != -1 && check[i].said != check[i].found)
@@ -241,7 +241,7 @@ static tt_status apply_config(tt_ctx *ctx, tt_dit_config *c,
                            "weights belong to different models", path,
                            check[i].key, (long long)check[i].said,
                            tt_weights_path(w), (long long)check[i].found);
-    c->text_len = number(root, "text_len", "-");
+    c->text_len = load_number(root, "text_len", "-");
     if (tt_json_get(root, "text_len")
         && (c->text_len < 1 || c->text_len > TT_TEXT_LEN_MAX))
         return tt_fail(ctx, TT_EFORMAT,
@@ -279,7 +279,7 @@ static tt_status make_config(tt_ctx *ctx, tt_dit_config *c, tt_weights *w,
         return tt_fail(ctx, TT_EINVAL,
                        "%s: the number of attention heads cannot be read off "
                        "a transformer of width %lld; put its config.json "
-                       "beside it or give --heads N", tt_weights_path(w),
+                       "next to it or give --heads N", tt_weights_path(w),
                        (long long)c->dim);
     if (heads && heads != c->heads)
         tt_warn(ctx, "--heads %lld ignored: %s has %lld heads",

@@ -11,11 +11,11 @@
  * TT_ESHAPE names what is missing, misshapen or unexpected. */
 tt_status dit_bind(tt_ctx *ctx, tt_dit *m);
 
-/* The config.json beside the file `weights`, or in the folder of that name:
+/* The config.json next to the file `weights`, or in the folder of that name:
  * *root is NULL where there is none that speaks of a transformer. Its path goes
  * into buf. The values lie in `a`.
  * Errors  those of tt_json_file */
-tt_status dit_config_beside(tt_ctx *ctx, tt_arena *a, const tt_json **root,
-                            char *buf, size_t n, const char *weights);
+tt_status dit_config_adjacent(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                              char *buf, size_t n, const char *weights);
 
 #endif

@@ -55,7 +55,7 @@ struct tt_prompt {
     tt_real **k, **v;               /* [layers] of [own rows, H, D]; or, where
                                        a rank alone has operators that lay them
                                        out for attention, NULL and            */
-    tt_real **laid;                 /* [layers] of [H, tt_ops.laid], of `ops` */
+    tt_real **packed;              /* [layers] of [H, tt_ops.packed], of ops */
     const tt_dit *of;               /* made it, ...                           */
     const tt_ops *ops;              /* ... with these, ...                    */
     bool unit;                      /* ... for the matrix unit or not         */
@@ -78,7 +78,7 @@ static inline void dit_apply_gelu(tt_ctx *ctx, tt_real *y, const tt_real *x,
 
 /* The last layer of a branch: y = x l.w^T + l.b for n rows, which taps see as
  * `name`; then, unless `to` is NULL, what it says: to->x += y gate, or += y
- * without gate. With `to`, y is only room where nobody looks. */
+ * without gate. With `to`, y is only room where no one looks. */
 void dit_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
                 const tt_real *x, int64_t n, const dit_linear *l,
                 const char *name);
@@ -91,13 +91,13 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                          const tt_gate_add_args *to, const tt_real *x,
                          int64_t T, const tt_dit_context *text);
 
-/* tt_dit_cross_kv that nobody taps; and what attention lays out of its k and v
+/* tt_dit_cross_kv that no one taps; and what attention lays out of its k and v
  * [rows, H, D]. */
 void dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
                   tt_real *v, const tt_real *context, int64_t rows);
-void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *laid,
+void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *packed,
                    const tt_real *k, const tt_real *v, int64_t rows);
-/* What block i reads of a prompt. Operators other than those that laid it out
+/* What block i reads of a prompt. Operators other than those that packed it out
  * read k and v, which those make again, in ctx->scratch. */
 tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i);
 
@@ -108,7 +108,7 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         const tt_real *e, int64_t ne, int64_t rows,
                         int64_t dim, bool shared);
 
-/* What a pass leaves behind of block i: the keys and values of x [T, dim] enter
+/* What a pass leaves after of block i: the keys and values of x [T, dim] enter
  * the cache. dit_store takes the input of self-attention for x. */
 void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
                      const tt_dit_part *part, const tt_real *e0, int64_t ne);

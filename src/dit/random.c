@@ -33,7 +33,7 @@ static tt_real *vector(maker *k, int64_t n, double base, double deviation)
     const double spread = sqrt(3) * deviation;
     tt_real *x = tt_values_in(ctx, &k->m->arena, n, "a parameter");
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_host *v = x ? tt_room(ctx, x, n) : NULL;
+    tt_host *v = x ? tt_map_write(ctx, x, n) : NULL;
     for (int64_t i = 0; v && i < n; i++)
         v[i] = (tt_host)(base + spread * (double)counter_uniform(key, i));
     if (v) tt_put(ctx, x, v, n);
@@ -63,7 +63,7 @@ static tt_tensor matrix(maker *k, int64_t out, int64_t in)
     return placed;
 }
 
-static dit_linear linear(maker *k, int64_t out, int64_t in)
+static dit_linear random_linear(maker *k, int64_t out, int64_t in)
 {
     dit_linear l;
     l.w = matrix(k, out, in);
@@ -74,10 +74,10 @@ static dit_linear linear(maker *k, int64_t out, int64_t in)
 static dit_attention attention(maker *k, int64_t dim)
 {
     dit_attention a;
-    a.q = linear(k, dim, dim);
-    a.k = linear(k, dim, dim);
-    a.v = linear(k, dim, dim);
-    a.o = linear(k, dim, dim);
+    a.q = random_linear(k, dim, dim);
+    a.k = random_linear(k, dim, dim);
+    a.v = random_linear(k, dim, dim);
+    a.o = random_linear(k, dim, dim);
     a.norm_q = vector(k, dim, 1, 0);
     a.norm_k = vector(k, dim, 1, 0);
     return a;
@@ -91,8 +91,8 @@ static dit_block block(maker *k, const tt_dit_config *c)
     b.norm3_w = vector(k, c->dim, 1, 0);
     b.norm3_b = vector(k, c->dim, 0, BIAS);
     b.cross = attention(k, c->dim);
-    b.ffn0 = linear(k, c->ffn_dim, c->dim);
-    b.ffn2 = linear(k, c->dim, c->ffn_dim);
+    b.ffn0 = random_linear(k, c->ffn_dim, c->dim);
+    b.ffn2 = random_linear(k, c->dim, c->ffn_dim);
     return b;
 }
 
@@ -103,16 +103,16 @@ static void make_all(maker *k, int64_t distinct)
     m->block = tt_alloc0(k->ctx, &m->arena, c->layers, sizeof *m->block,
                          "transformer blocks");
     if (!m->block) return;
-    m->patch = linear(k, c->dim, 4 * c->in_dim);
-    m->text0 = linear(k, c->dim, c->text_dim);
-    m->text2 = linear(k, c->dim, c->dim);
-    m->time0 = linear(k, c->dim, c->freq_dim);
-    m->time2 = linear(k, c->dim, c->dim);
-    m->time_proj = linear(k, 6 * c->dim, c->dim);
+    m->patch = random_linear(k, c->dim, 4 * c->in_dim);
+    m->text0 = random_linear(k, c->dim, c->text_dim);
+    m->text2 = random_linear(k, c->dim, c->dim);
+    m->time0 = random_linear(k, c->dim, c->freq_dim);
+    m->time2 = random_linear(k, c->dim, c->dim);
+    m->time_proj = random_linear(k, 6 * c->dim, c->dim);
     for (int64_t i = 0; i < c->layers && !k->ctx->status; i++)
         m->block[i] = i < distinct ? block(k, c) : m->block[i % distinct];
     m->head_modulation = vector(k, 2 * c->dim, 0, 1 / sqrt((double)c->dim));
-    m->head = linear(k, 4 * c->in_dim, c->dim);
+    m->head = random_linear(k, 4 * c->in_dim, c->dim);
 }
 
 tt_status tt_dit_random(tt_ctx *ctx, tt_dit **out, const tt_dit_config *c,

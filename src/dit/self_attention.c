@@ -43,16 +43,18 @@ static tt_status check_part(tt_ctx *ctx, const tt_dit_part *p)
 
 /* Attention of the heads held over the window: of every head our queries, one
  * head after the other; alone all of them in one array [F*L, H, D]. */
-static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
-                   const tt_kv_view *window, int64_t T, const tt_geometry *g)
+static void self_attention_attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
+                                  const tt_kv_view *window, int64_t T,
+                                  const tt_geometry *g)
 {
     const int64_t D = g->D, width = g->H * D;
     tt_attention_args a = {
         .o = o, .q = q, .k = window->k, .v = window->v, .T = T,
         .N = window->n, .H = g->H, .D = D, .q_stride = width,
         .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D)),
-        .laid = window->laid, .good = window->good, .bf16 = window->bf16};
-    const int64_t each = a.laid ? ctx->ops->laid(ctx, a.N, D) : 0;
+        .packed = window->packed, .n_packed = window->n_packed,
+            .bf16 = window->bf16};
+    const int64_t each = a.packed ? ctx->ops->packed(ctx, a.N, D) : 0;
     const int64_t head = a.bf16 ? D / 2 : D;
     if (tt_team_size(ctx) == 1) {
         tt_attention(ctx, &a);
@@ -64,7 +66,7 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
         a.q = q + own.lo * width + h * D;
         a.k = window->k + h * head;
         a.v = window->v + h * head;
-        if (a.laid) a.laid = window->laid + h * each;
+        if (a.packed) a.packed = window->packed + h * each;
         a.T = own.hi - own.lo;
         tt_attention(ctx, &a);
         a.o += a.T * D;
@@ -73,8 +75,8 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
 
 /* The chunk's keys and values into the cache; its queries [F*L, heads held, D],
  * in ctx->scratch. */
-static tt_real *store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
-                      const tt_dit_part *p)
+static tt_real *self_attention_store(tt_ctx *ctx, const tt_dit *m, int64_t i,
+                                     const tt_real *x, const tt_dit_part *p)
 {
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
     const int64_t all = dit_chunk_rows(p);
@@ -98,7 +100,7 @@ void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
 {
     if (check_part(ctx, p)) return;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    store(ctx, m, i, x, p);
+    self_attention_store(ctx, m, i, x, p);
     tt_cache_done(ctx, p->cache, i, p->pass);
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -112,12 +114,13 @@ void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     const int64_t all = dit_chunk_rows(p);
     const tt_geometry *g = tt_cache_geometry(p->cache);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *q = store(ctx, m, i, x, p);             /* [F*L, heads held, D]  */
+    /* [F*L, heads held, D] */
+    tt_real *q = self_attention_store(ctx, m, i, x, p);
 
     tt_kv_view window = {0};
     tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
     tt_real *o = tt_values(ctx, all * g->H * D);
-    attend(ctx, o, q, &window, all, g);
+    self_attention_attend(ctx, o, q, &window, all, g);
     tt_cache_done(ctx, p->cache, i, p->pass);
     o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]             */
 

@@ -134,7 +134,7 @@ static void reencode(const video *v, float *to, const float *clip, int last, siz
     free(rgb);
 }
 
-static void check(const video *v, int rollouts, int overlap) {
+static void check_frames(const video *v, int rollouts, int overlap) {
     const int first = v->lone_first ? 1 : v->chunk, given = v->given_frames;
     const int old = given ? given - first : 0, rest = given ? v->frames : v->frames - first;
     if (v->frames < 1 || old < 0 || old % v->chunk || rest < 0 || rest % v->chunk)
@@ -159,7 +159,7 @@ float *video_make(const video *v) {
                         .scenes = v->scenes};
     run r = {.v = v, .frame = (size_t)m->channels * v->h * v->w};
     const size_t clip = total * r.frame;
-    check(v, rollouts, overlap);
+    check_frames(v, rollouts, overlap);
     float *x = floats(rollouts * clip), *at = x;
     memcpy(x, v->given ? v->given : x, v->given_frames * r.frame * sizeof *x);
     for (int i = 0; i < rollouts; i++, at += clip) {

@@ -157,7 +157,7 @@ static void transpose(float *y, const float *x, size_t rows, size_t columns) {
         for (size_t c = 0; c < columns; c++) y[c * rows + r] = x[r * columns + c];
 }
 
-static image normalise(image x, const float *gamma, bool activate) {
+static image normalise_pixels(image x, const float *gamma, bool activate) {
     image y = image_of(x.c, x.h, x.w);
     const size_t pixels = (size_t)x.h * x.w;
     float *rows = floats(count(x));
@@ -171,7 +171,7 @@ static image normalise(image x, const float *gamma, bool activate) {
 
 /* conv(silu(norm(x))) */
 static image branch(causal *m, image x, const float *gamma) {
-    image a = normalise(x, gamma, true), y = convolve(m, a);
+    image a = normalise_pixels(x, gamma, true), y = convolve(m, a);
     free(a.x);
     return y;
 }
@@ -188,7 +188,7 @@ static image residual(layer *y, image x) {
 static image attend_frame(layer *y, image x) {
     const int pixels = x.h * x.w;
     const size_t n = count(x);
-    image a = normalise(x, y->norm1, false), qkv = convolve(&y->conv1, a);
+    image a = normalise_pixels(x, y->norm1, false), qkv = convolve(&y->conv1, a);
     float *q = floats(4 * n), *k = q + n, *v = k + n, *o = v + n;            /* [pixels, c] */
     for (int i = 0; i < 3; i++) transpose(q + i * n, qkv.x + i * n, (size_t)x.c, (size_t)pixels);
     attention(&(attention_args){.o = o, .q = q, .k = k, .v = v, .queries = pixels, .keys = pixels,

@@ -105,7 +105,7 @@ typedef struct area {
 } area;
 
 /* What differs from the frame before: all of the first. */
-static area changed(const apng *a, const uint8_t *rgb)
+static area apng_changed(const apng *a, const uint8_t *rgb)
 {
     const int64_t w = a->width, row = 3 * w;
     int64_t x0 = w, x1 = 0, y0 = a->height, y1 = 0;
@@ -157,7 +157,7 @@ static tt_status put_data(tt_ctx *ctx, apng *a, tt_out *out,
 
 tt_status apng_frame(tt_ctx *ctx, apng *a, tt_out *out, const uint8_t *rgb)
 {
-    const area r = changed(a, rgb);
+    const area r = apng_changed(a, rgb);
     const uint8_t *data = NULL;
     size_t n = 0;
     TT_TRY(put_frame_control(ctx, a, out, &r));

@@ -30,20 +30,20 @@ void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
 TT_PRINTF(2, 3)
 static void note(tt_bind *b, const char *fmt, ...)
 {
-    size_t at = strlen(b->first), room = sizeof b->first - at;
+    size_t at = strlen(b->first), left = sizeof b->first - at;
     va_list va;
-    if (b->missing + b->misshapen > ENOUGH || room < 8) return;
+    if (b->missing + b->misshapen > ENOUGH || left < 8) return;
     va_start(va, fmt);
     if (at > 0) {
         memcpy(b->first + at, "; ", 3);
         at += 2;
-        room -= 2;
+        left -= 2;
     }
-    vsnprintf(b->first + at, room, fmt, va);
+    vsnprintf(b->first + at, left, fmt, va);
     va_end(va);
 }
 
-static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim)
+static bool bind_same_shape(const tt_tensor *t, int rank, const int64_t *dim)
 {
     if (t->rank != rank) return false;
     for (int i = 0; i < rank; i++)
@@ -51,8 +51,8 @@ static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim)
     return true;
 }
 
-static const tt_tensor *take(tt_bind *b, const char *name, int rank,
-                             const int64_t *dim)
+static const tt_tensor *bind_take(tt_bind *b, const char *name, int rank,
+                                  const int64_t *dim)
 {
     char want[100], got[100];
     if (b->ctx->status || !b->taken) return NULL;
@@ -64,7 +64,7 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
         return NULL;
     }
     b->taken[x - b->w->item] = 1;
-    if (!same_shape(&x->t, rank, dim)) {
+    if (!bind_same_shape(&x->t, rank, dim)) {
         b->misshapen++;
         note(b, "%s is %s, expected %s", name,
              tt_shape_string(got, sizeof got, x->t.rank, x->t.dim),
@@ -85,18 +85,18 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
 tt_tensor tt_bind_tensor(tt_bind *b, const char *name, int rank,
                          const int64_t *dim)
 {
-    const tt_tensor *t = take(b, name, rank, dim);
+    const tt_tensor *t = bind_take(b, name, rank, dim);
     return t ? *t : (tt_tensor){0};
 }
 
 tt_real *tt_bind_real(tt_bind *b, const char *name, int rank,
                       const int64_t *dim)
 {
-    const tt_tensor *t = take(b, name, rank, dim);
+    const tt_tensor *t = bind_take(b, name, rank, dim);
     const int64_t n = t ? tt_tensor_count(t) : 0;
     const tt_arena_mark m = tt_arena_here(&b->ctx->scratch);
     tt_real *x = t ? tt_values_in(b->ctx, b->arena, n, "a parameter") : NULL;
-    tt_host *v = x ? tt_room(b->ctx, x, n) : NULL;
+    tt_host *v = x ? tt_map_write(b->ctx, x, n) : NULL;
     if (v) tt_widen_at(v, t, 0, n);
     for (int64_t i = 0; v && i < n; i++) {
         if (v[i] - v[i] == 0) continue; /* finite */
@@ -122,9 +122,9 @@ static int ignored(const char *name, const char *const *ignore)
     return all;
 }
 
-/* Count tensors nobody asked for. */
+/* Count tensors no one asked for. */
 static int64_t count_rest(tt_bind *b, const char *const *ignore, char *list,
-                          size_t room, bool *harmless)
+                          size_t left, bool *harmless)
 {
     int64_t n = 0;
     char show[IO_SHOW];
@@ -135,7 +135,7 @@ static int64_t count_rest(tt_bind *b, const char *const *ignore, char *list,
         *harmless = how == 2;
         size_t at = strlen(list);
         if (n++ < 3)
-            snprintf(list + at, room - at, "%s%s", at ? ", " : "",
+            snprintf(list + at, left - at, "%s%s", at ? ", " : "",
                      io_show(show, name, strlen(name)));
     }
     return n;

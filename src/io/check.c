@@ -23,7 +23,7 @@
 #include "io/bytes.h"
 #include "io/weights.h"
 
-static bool is_there(const char *path)
+static bool check_is_there(const char *path)
 {
     return access(path, F_OK) == 0;
 }
@@ -38,7 +38,7 @@ static const char *const unfinished[] = {
     ".filepart", ".opdownload", ".!qB", ".!ut", ".st"};
 enum { ENDINGS = sizeof unfinished / sizeof *unfinished };
 
-static tt_status check_name(tt_ctx *ctx, const char *path, const char *shown)
+static tt_status io_check_name(tt_ctx *ctx, const char *path, const char *shown)
 {
     char other[4400];
     for (int i = 0; i < ENDINGS; i++) {
@@ -47,7 +47,7 @@ static tt_status check_name(tt_ctx *ctx, const char *path, const char *shown)
                            "end, says its name; let it end, or rename it if it "
                            "is complete", shown);
         snprintf(other, sizeof other, "%s%s", path, unfinished[i]);
-        if (is_there(other))
+        if (check_is_there(other))
             return tt_fail(ctx, TT_EFORMAT, "%.400s: its download did not end, "
                            "because %.400s is there; let it end or fetch the "
                            "file again, or remove %s if it is complete "
@@ -60,9 +60,9 @@ static tt_status check_name(tt_ctx *ctx, const char *path, const char *shown)
 
 tt_status io_check_download(tt_ctx *ctx, const char *path)
 {
-    if (ctx->status || check_name(ctx, path, path)) return ctx->status;
+    if (ctx->status || io_check_name(ctx, path, path)) return ctx->status;
     char *real = realpath(path, NULL); /* the hub's names are links */
-    if (real && strcmp(real, path)) check_name(ctx, real, path);
+    if (real && strcmp(real, path)) io_check_name(ctx, real, path);
     free(real);
     return ctx->status;
 }
@@ -77,9 +77,10 @@ static tt_status check_downloads(tt_ctx *ctx, const tt_file *f)
 
 /* ---- two experts --------------------------------------------------------- */
 
-static const char *const expert_rooms[] = {"transformer_2", "high_noise_model",
-                                           "low_noise_model"};
-enum { ROOMS = sizeof expert_rooms / sizeof *expert_rooms };
+static const char *const expert_folders[] = {"transformer_2",
+                                             "high_noise_model",
+                                             "low_noise_model"};
+enum { EXPERT_FOLDERS = sizeof expert_folders / sizeof *expert_folders };
 
 /* Is there a value that says something: not null, nor a list of nulls? */
 static bool says(const tt_json *v)
@@ -98,13 +99,14 @@ bool io_has_experts(tt_ctx *ctx, const char *dir)
     tt_ctx own = {.status = TT_OK}; /* what cannot be read says nothing */
     bool two = false;
     if (ctx->status) return false;
-    for (int i = 0; i < ROOMS && !two; i++) {
+    for (int i = 0; i < EXPERT_FOLDERS && !two; i++) {
         struct stat st;
-        snprintf(path, sizeof path, "%s/%s", dir, expert_rooms[i]);
+        snprintf(path, sizeof path, "%s/%s", dir, expert_folders[i]);
         two = !stat(path, &st) && S_ISDIR(st.st_mode);
     }
     snprintf(path, sizeof path, "%s/model_index.json", dir);
-    if (!two && is_there(path) && !tt_json_file(&own, &a, &root, path, 1 << 20))
+    if (!two && check_is_there(path) && !tt_json_file(&own, &a, &root, path,
+                                                      1 << 20))
         two = says(tt_json_get(root, "boundary_ratio"))
            || says(tt_json_get(root, "transformer_2"));
     tt_arena_free(&a);
@@ -151,8 +153,9 @@ static tt_status check_experts(tt_ctx *ctx, const char *path)
     char *given = io_folder_of(ctx, &ctx->scratch, path); /* of a link */
     free(real);
     TT_TRY(ctx->status);
-    for (int i = 0; i < ROOMS; i++)
-        two = two || ends(dir, expert_rooms[i]) || ends(given, expert_rooms[i]);
+    for (int i = 0; i < EXPERT_FOLDERS; i++)
+        two = two || ends(dir, expert_folders[i]) || ends(given,
+                                                          expert_folders[i]);
     const bool part = ends(dir, "/transformer");
     two = two || io_has_experts(ctx, dir)
        || (part && io_has_experts(ctx, above));
@@ -170,7 +173,7 @@ enum { SOME = 1024, ALL = 1 << 18, APART = 8 };
 
 /* Values of one row: of a matrix those of an output, of a convolution its
  * filter, of a modulation one of its vectors. */
-static int64_t row_of(const tt_tensor *t)
+static int64_t check_row_of(const tt_tensor *t)
 {
     const int64_t n = tt_tensor_count(t);
     const bool packed = t->rank > 3 || (t->rank == 3 && t->dim[0] > 1);
@@ -213,7 +216,7 @@ static int64_t hole_in(const tt_tensor *t, int64_t row, bool embedding)
     return -1;
 }
 
-static tt_status refuse(tt_weights *w, const weight *x, const char *where)
+static tt_status check_refuse(tt_weights *w, const weight *x, const char *where)
 {
     char show[IO_SHOW];
     return tt_fail(w->ctx, TT_EFORMAT, "%s: %s is zero %s, which no training "
@@ -229,15 +232,15 @@ static tt_status check_values(tt_weights *w, const weight *x)
     if (!tt_tensor_is_real(t) || tt_tensor_count(t) < 2
         || ends(x->name, ".bias")) return TT_OK;
     if (!tt_tensor_packed(t)) return TT_OK; /* to pack it may take memory */
-    const int64_t n = tt_tensor_count(t), row = row_of(t);
+    const int64_t n = tt_tensor_count(t), row = check_row_of(t);
     if (n <= SOME || row == n || row % tt_dtype_block(t->dtype))
-        return is_zero(t, 0, n) ? refuse(w, x, "throughout") : TT_OK;
+        return is_zero(t, 0, n) ? check_refuse(w, x, "throughout") : TT_OK;
     const bool embedding = !strcmp(x->name, "token_embedding.weight");
     const int64_t hole = hole_in(t, row, embedding);
     if (hole < 0) return TT_OK;
     snprintf(where, sizeof where, "in row %lld of %lld and others",
              (long long)hole, (long long)(n / row));
-    return refuse(w, x, where);
+    return check_refuse(w, x, where);
 }
 
 /* A disk that is asked for many places at once is not waited for at each. */
@@ -246,7 +249,7 @@ static void expect_rows(const tt_weights *w)
     for (int64_t i = 0; i < w->count; i++) {
         const tt_tensor *t = &w->item[i].t;
         if (!tt_tensor_packed(t) || tt_tensor_count(t) <= SOME) continue;
-        const int64_t row = row_of(t), rows = tt_tensor_count(t) / row;
+        const int64_t row = check_row_of(t), rows = tt_tensor_count(t) / row;
         for (int64_t k = 0; k < rows; k += step_of(t, rows))
             weights_expect(w, t, k * row, row);
     }

@@ -6,8 +6,8 @@
 
 #include "io/io.h"
 
-/* Refuse a file whose download did not end, as files beside it say (of a link
- * also those beside what it points to).
+/* Refuse a file whose download did not end, as files next to it say (of a link
+ * also those next to what it points to).
  * Errors  TT_EFORMAT */
 tt_status io_check_download(tt_ctx *ctx, const char *path);
 
@@ -22,7 +22,7 @@ bool io_names_expert(const char *path);
 tt_status io_refuse_experts(tt_ctx *ctx, const char *path);
 
 /* The SHA-256 that the hub of Hugging Face gives a file that came from it: by
- * its name in the hub's cache, or what lies beside it. */
+ * its name in the hub's cache, or what lies next to it. */
 bool io_known_digest(char hex[65], const char *path);
 
 #endif

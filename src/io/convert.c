@@ -46,7 +46,7 @@ static const char *name_at(const job *j, int64_t i)
     const char *name = j->w->item[i].name;
     if (!j->opt->diffusers) return name;
     char *out = tt_alloc(j->ctx, &j->ctx->scratch,
-                         (int64_t)strlen(name) + NAMES_ROOM, 1, "a name");
+                         (int64_t)strlen(name) + NAMES_CAPACITY, 1, "a name");
     if (out) names_from_wan(out, name, j->kind);
     return out;
 }
@@ -105,7 +105,7 @@ static tt_status make_piece(const job *j, int64_t i, const tt_tensor *t,
 
 /* ---- all pieces ---------------------------------------------------------- */
 
-static void report(job *j, const char *phase, int64_t n)
+static void convert_report(job *j, const char *phase, int64_t n)
 {
     j->done += n;
     if (j->opt->progress)
@@ -154,7 +154,7 @@ static tt_status pass_tensor(job *j, int64_t i, tt_st_writer *w,
             return tt_fail(j->ctx, TT_EIO, "%s: tensor %s was not written as "
                            "it should be (a failing disk?)", j->out,
                            name_at(j, i));
-        report(j, w ? "writing" : "checking", k);
+        convert_report(j, w ? "writing" : "checking", k);
     }
     release(j, i);
     return TT_OK;
@@ -174,7 +174,7 @@ static int64_t header_size(const job *j)
     return n;
 }
 
-static tt_status write_all(job *j)
+static tt_status convert_write_all(job *j)
 {
     tt_st_writer *w;
     TT_TRY(tt_st_create(j->ctx, &w, j->out));
@@ -221,7 +221,7 @@ static tt_status verify_all(job *j)
 
 /* ---- which model --------------------------------------------------------- */
 
-static void no_warning(void *user, const char *sentence)
+static void convert_no_warning(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -229,7 +229,7 @@ static void no_warning(void *user, const char *sentence)
 
 /* The first kind that the content fits; j->w stays NULL when none does. A model
  * that is refused is not a file of tensors: its numbers mean something else. */
-static tt_status find_kind(job *j)
+static tt_status convert_find_kind(job *j)
 {
     bool known = false;
     tt_weights_options o = {.ema = j->opt->ema, .known = &known};
@@ -241,7 +241,7 @@ static tt_status find_kind(job *j)
     }
     for (int k = 0; k < TT_MODEL_KINDS && !j->w; k++) {
         j->kind = (tt_model_kind)k;
-        j->ctx->warn = no_warning;
+        j->ctx->warn = convert_no_warning;
         tt_status s = tt_weights_open(j->ctx, &j->w, j->in, j->kind, &o);
         j->ctx->warn = warn;
         const bool lost = s == TT_EIO && file_is_part(j->in);
@@ -254,7 +254,7 @@ static tt_status find_kind(job *j)
 }
 
 /* A file whose keys are all for another part would change nothing. */
-static tt_status merge(const job *j)
+static tt_status convert_merge(const job *j)
 {
     if (!j->opt->lora) return TT_OK;
     if (!j->w)
@@ -273,8 +273,8 @@ static tt_status merge(const job *j)
 
 static tt_status open_input(job *j)
 {
-    TT_TRY(find_kind(j));
-    TT_TRY(merge(j));
+    TT_TRY(convert_find_kind(j));
+    TT_TRY(convert_merge(j));
     if (j->w) {
         TT_TRY(tt_weights_check(j->ctx, j->w));
         j->count = tt_weights_count(j->w);
@@ -304,7 +304,7 @@ static tt_status convert(job *j)
     for (int64_t i = 0; i < j->count; i++)
         j->total += tt_tensor_count(tensor_at(j, i));
     j->total *= 2; /* once to write, once to compare */
-    TT_TRY(write_all(j));
+    TT_TRY(convert_write_all(j));
     if (verify_all(j)) unlink(j->out);
     return j->ctx->status;
 }

@@ -21,7 +21,7 @@ typedef struct tiff {
 } tiff;
 
 /* `bytes` of them at `at`; 0 where they are not there. */
-static uint32_t number(const tiff *t, size_t at, int bytes)
+static uint32_t exif_number(const tiff *t, size_t at, int bytes)
 {
     uint32_t v = 0;
     if (at > t->n || t->n - at < (size_t)bytes) return 0;
@@ -35,15 +35,15 @@ static int tiff_orientation(const uint8_t *p, size_t n)
 {
     if (n < 8 || (memcmp(p, "II*", 4) && memcmp(p, "MM\0*", 4))) return 1;
     const tiff t = {p, n, p[0] == 'I'};
-    const size_t first = number(&t, 4, 4);
-    const uint32_t entries = number(&t, first, 2);
+    const size_t first = exif_number(&t, 4, 4);
+    const uint32_t entries = exif_number(&t, first, 2);
     for (uint32_t i = 0; i < entries; i++) {
         const size_t at = first + 2 + 12 * (size_t)i;
         if (at > n || n - at < 12) return 1;
-        if (number(&t, at, 2) != ORIENTATION) continue;
-        const uint32_t type = number(&t, at + 2, 2);
-        const uint32_t v = type == TYPE_SHORT ? number(&t, at + 8, 2)
-                         : type == TYPE_LONG ? number(&t, at + 8, 4) : 1;
+        if (exif_number(&t, at, 2) != ORIENTATION) continue;
+        const uint32_t type = exif_number(&t, at + 2, 2);
+        const uint32_t v = type == TYPE_SHORT ? exif_number(&t, at + 8, 2)
+                         : type == TYPE_LONG ? exif_number(&t, at + 8, 4) : 1;
         return v >= 1 && v <= 8 ? (int)v : 1;
     }
     return 1;
@@ -90,7 +90,7 @@ static int webp_orientation(const uint8_t *p, size_t n)
 {
     const tiff riff = {p, n, true};
     for (size_t at = 12; at < n && n - at >= 8;) {
-        const size_t length = number(&riff, at + 4, 4);
+        const size_t length = exif_number(&riff, at + 4, 4);
         if (length > n - at - 8) break;
         if (!memcmp(p + at, "EXIF", 4)) {
             const bool word = length >= 6 && !memcmp(p + at + 8, "Exif\0", 6);

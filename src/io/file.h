@@ -47,7 +47,7 @@ tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
 /* The readers. On failure the caller gives everything back. */
 tt_status safetensors_read(tt_ctx *ctx, tt_file *f);
 tt_status torch_read(tt_ctx *ctx, tt_file *f);
-/* f->map holds the JSON text of an index; opens the shards beside it. */
+/* f->map holds the JSON text of an index; opens the shards next to it. */
 tt_status index_read(tt_ctx *ctx, tt_file *f);
 /* f->path is one of a set without index; opens all of it. */
 tt_status parts_read(tt_ctx *ctx, tt_file *f);

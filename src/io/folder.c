@@ -39,8 +39,8 @@ static const char *const published[TT_MODEL_KINDS][9] = {
                            "vae/taew2_1.safetensors", "vae/taew2_1.pth"},
 };
 
-/* Folders searched by content, beside the given one. */
-static const char *const rooms[TT_MODEL_KINDS][4] = {
+/* Folders searched by content, next to the given one. */
+static const char *const folders[TT_MODEL_KINDS][4] = {
     [TT_MODEL_DIT] = {"transformer", "diffusion_models"},
     [TT_MODEL_VAE] = {"vae"},
     [TT_MODEL_T5] = {"text_encoder", "text_encoders"},
@@ -51,7 +51,7 @@ static const char *const option[TT_MODEL_KINDS] = {
     [TT_MODEL_DIT] = "--dit", [TT_MODEL_VAE] = "--vae",
     [TT_MODEL_T5] = "--text-encoder", [TT_MODEL_TINY_VAE] = "--tiny-vae"};
 
-static bool is_file(const char *path)
+static bool folder_is_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -73,7 +73,7 @@ static bool may_hold_weights(const char *name)
            || ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
 }
 
-static int by_text(const void *a, const void *b)
+static int folder_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -102,11 +102,11 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
     for (struct dirent *e; (e = readdir(d)) != NULL && *n < 256;) {
         if (!may_hold_weights(e->d_name)) continue;
         char *p = io_join(ctx, a, dir, e->d_name);
-        if (p && is_file(p)) list[(*n)++] = p;
+        if (p && folder_is_file(p)) list[(*n)++] = p;
         index |= ends(e->d_name, ".index.json");
     }
     closedir(d);
-    if (*n > 1) qsort(list, (size_t)*n, sizeof *list, by_text);
+    if (*n > 1) qsort(list, (size_t)*n, sizeof *list, folder_by_text);
     int64_t kept = 0; /* shards are found through their index, or the first */
     for (int64_t i = 0; i < *n; i++)
         if (!(index ? strstr(list[i], "-of-0") != NULL
@@ -114,7 +114,7 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
             list[kept++] = list[i];
     *n = kept;
     char *dcp = *n ? NULL : io_join(ctx, a, dir, ".metadata");
-    if (dcp && is_file(dcp)) return file_refuse_dcp(ctx, dir);
+    if (dcp && folder_is_file(dcp)) return file_refuse_dcp(ctx, dir);
     *path = tt_alloc(ctx, a, *n, sizeof **path, "a folder's files");
     if (!*path) return ctx->status;
     if (*n > 0) memcpy(*path, list, (size_t)*n * sizeof *list);
@@ -159,7 +159,7 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, finding *found,
             if (ctx->status == TT_ENOMEM) return ctx->status;
             if (!*found->why)
                 snprintf(found->why, sizeof found->why, "%s", tt_message(ctx));
-            tt_clear(ctx); /* a foreign or damaged file beside the model */
+            tt_clear(ctx); /* a foreign or damaged file next to the model */
             continue;
         }
         fits = weights_fit(f, kind);
@@ -208,7 +208,7 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
     for (int i = 0; published[kind][i]; i++) {
         char *p = io_join(ctx, a, dir, published[kind][i]);
         if (!p) return ctx->status;
-        if (is_file(p)) {
+        if (folder_is_file(p)) {
             *path = p;
             return TT_OK;
         }
@@ -221,8 +221,8 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
                  published[kind][i]);
     }
     TT_TRY(search(ctx, a, &found, dir, kind));
-    for (int i = 0; found.hits == 0 && rooms[kind][i]; i++) {
-        char *p = io_join(ctx, a, dir, rooms[kind][i]);
+    for (int i = 0; found.hits == 0 && folders[kind][i]; i++) {
+        char *p = io_join(ctx, a, dir, folders[kind][i]);
         if (!p) return ctx->status;
         if (!folder_is(p)) continue;
         TT_TRY(search(ctx, a, &found, p, kind));

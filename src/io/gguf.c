@@ -57,7 +57,7 @@ typedef struct reader {
     gguf_shape *last;  /* of f->orig                                         */
 } reader;
 
-static bool refuse(reader *r, const char *why)
+static bool gguf_refuse(reader *r, const char *why)
 {
     tt_fail(r->ctx, TT_EFORMAT, "%s: damaged GGUF file: %s", r->f->path, why);
     return false;
@@ -73,11 +73,11 @@ static bool refuse_tensor(reader *r, const text *name, const char *why)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* The next n bytes; NULL (recorded) behind the end. */
-static const uint8_t *take(reader *r, int64_t n)
+/* The next n bytes; NULL (recorded) after the end. */
+static const uint8_t *gguf_take(reader *r, int64_t n)
 {
     if (n > r->size - r->at) {
-        refuse(r, "it is cut off inside its header; fetch it again");
+        gguf_refuse(r, "it is cut off inside its header; fetch it again");
         return NULL;
     }
     const uint8_t *p = r->p + r->at;
@@ -87,14 +87,14 @@ static const uint8_t *take(reader *r, int64_t n)
 
 static bool take_u32(reader *r, uint32_t *out)
 {
-    const uint8_t *p = take(r, 4);
+    const uint8_t *p = gguf_take(r, 4);
     if (p) *out = le32(p);
     return p != NULL;
 }
 
 static bool take_u64(reader *r, uint64_t *out)
 {
-    const uint8_t *p = take(r, 8);
+    const uint8_t *p = gguf_take(r, 8);
     if (p) *out = le64(p);
     return p != NULL;
 }
@@ -104,13 +104,13 @@ static bool take_text(reader *r, text *t)
     uint64_t n;
     if (!take_u64(r, &n)) return false;
     if (n > (uint64_t)(r->size - r->at))
-        return refuse(r, "a text that is longer than the file");
+        return gguf_refuse(r, "a text that is longer than the file");
     t->n = (int64_t)n;
-    t->s = (const char *)take(r, t->n);
+    t->s = (const char *)gguf_take(r, t->n);
     if (n > 0 && memchr(t->s, '\0', (size_t)n))
-        return refuse(r, "a text that contains a NUL character");
+        return gguf_refuse(r, "a text that contains a NUL character");
     if (utf8_check((const uint8_t *)t->s, (size_t)n) < n)
-        return refuse(r, "a text that is not UTF-8");
+        return gguf_refuse(r, "a text that is not UTF-8");
     return true;
 }
 
@@ -126,10 +126,11 @@ static bool skip_values(reader *r, uint32_t type, uint64_t n)
         return true;
     }
     if (n > (uint64_t)(r->size - r->at) / value_size[type])
-        return refuse(r, "an array that is longer than the file");
-    const uint8_t *p = take(r, (int64_t)n * value_size[type]);
+        return gguf_refuse(r, "an array that is longer than the file");
+    const uint8_t *p = gguf_take(r, (int64_t)n * value_size[type]);
     for (uint64_t i = 0; type == GGUF_BOOL && i < n; i++)
-        if (p[i] > 1) return refuse(r, "a truth value that is neither 0 nor 1");
+        if (p[i] > 1)
+            return gguf_refuse(r, "a truth value that is neither 0 nor 1");
     return p != NULL;
 }
 
@@ -139,7 +140,7 @@ static bool text_starts(const text *t, const char *word)
     return (uint64_t)t->n >= n && !memcmp(t->s, word, n);
 }
 
-static bool is(const text *t, const char *word)
+static bool gguf_is(const text *t, const char *word)
 {
     return (uint64_t)t->n == strlen(word) && text_starts(t, word);
 }
@@ -147,11 +148,12 @@ static bool is(const text *t, const char *word)
 static bool read_alignment(reader *r, uint32_t type)
 {
     uint32_t a;
-    if (type != GGUF_U32) return refuse(r, "general.alignment is not a u32");
+    if (type != GGUF_U32)
+        return gguf_refuse(r, "general.alignment is not a u32");
     if (!take_u32(r, &a)) return false;
     if (a < 8 || a > ALIGNMENT_LIMIT || (a & (a - 1)) != 0)
-        return refuse(r, "general.alignment must be a power of two from 8 to "
-                         "2^20");
+        return gguf_refuse(r, "general.alignment must be a power of two from 8 "
+                           "to 2^20");
     r->alignment = a;
     return true;
 }
@@ -161,7 +163,7 @@ static bool keep_shape(reader *r, const text *name, const uint8_t *p,
                        uint64_t n)
 {
     if (n > TT_MAX_RANK)
-        return refuse(r, "an original shape of more than 8 dimensions");
+        return gguf_refuse(r, "an original shape of more than 8 dimensions");
     gguf_shape *s = tt_alloc0(r->ctx, &r->f->arena, 1, sizeof *s, "a shape");
     char *copy = tt_alloc(r->ctx, &r->f->arena, name->n + 1, 1, "a name");
     if (!s || !copy) return false;
@@ -172,7 +174,7 @@ static bool keep_shape(reader *r, const text *name, const uint8_t *p,
     for (uint64_t i = 0; i < n; i++) s->dim[i] = (int32_t)le32(p + 4 * i);
     for (uint64_t i = 0; i < n; i++)
         if (s->dim[i] < 1)
-            return refuse(r, "an original shape with a size below 1");
+            return gguf_refuse(r, "an original shape with a size below 1");
     if (r->last) r->last->next = s;
     else r->f->orig = s;
     r->last = s;
@@ -205,7 +207,7 @@ static bool read_array(reader *r, const text *key)
     uint64_t n;
     if (!take_u32(r, &type) || !take_u64(r, &n)) return false;
     if (type >= GGUF_TYPES || type == GGUF_ARRAY)
-        return refuse(r, "an array of unknown or nested type");
+        return gguf_refuse(r, "an array of unknown or nested type");
     const uint8_t *p = r->p + r->at;
     if (!skip_values(r, type, n)) return false;
     if (type != GGUF_I32 || !text_starts(key, orig))
@@ -220,10 +222,11 @@ static bool read_pair(reader *r)
     text *key = &r->key[r->nkeys++];
     uint32_t type;
     if (!take_text(r, key)) return false;
-    if (key->n == 0) return refuse(r, "an empty metadata key");
+    if (key->n == 0) return gguf_refuse(r, "an empty metadata key");
     if (!take_u32(r, &type)) return false;
-    if (type >= GGUF_TYPES) return refuse(r, "an unknown type of metadata");
-    if (is(key, "general.alignment")) return read_alignment(r, type);
+    if (type >= GGUF_TYPES)
+        return gguf_refuse(r, "an unknown type of metadata");
+    if (gguf_is(key, "general.alignment")) return read_alignment(r, type);
     if (type == GGUF_ARRAY) return read_array(r, key);
     const uint8_t *p = r->p + r->at;
     return skip_values(r, type, 1)
@@ -231,7 +234,7 @@ static bool read_pair(reader *r)
                                            .p = p});
 }
 
-static int by_text(const void *a, const void *b)
+static int gguf_by_text(const void *a, const void *b)
 {
     const text *x = a, *y = b;
     int64_t n = x->n < y->n ? x->n : y->n;
@@ -242,9 +245,10 @@ static int by_text(const void *a, const void *b)
 static bool all_different(reader *r, const char *why)
 {
     if (r->nkeys > 1)
-        qsort(r->key, (size_t)r->nkeys, sizeof *r->key, by_text);
+        qsort(r->key, (size_t)r->nkeys, sizeof *r->key, gguf_by_text);
     for (int64_t i = 1; i < r->nkeys; i++)
-        if (by_text(&r->key[i - 1], &r->key[i]) == 0) return refuse(r, why);
+        if (gguf_by_text(&r->key[i - 1], &r->key[i]) == 0)
+            return gguf_refuse(r, why);
     r->nkeys = 0;
     return true;
 }
@@ -297,7 +301,7 @@ static bool read_info(reader *r, int64_t i, uint64_t *offset)
     tt_entry *e = &r->f->entry[i];
     if (!take_text(r, name)) return false;
     if (name->n < 1 || name->n > NAME_LIMIT)
-        return refuse(r, "a tensor name of no or more than 127 bytes");
+        return gguf_refuse(r, "a tensor name of no or more than 127 bytes");
     if (!read_shape(r, name, &e->t)) return false;
     char *copy = tt_alloc(r->ctx, &r->f->arena, name->n + 1, 1, "a name");
     if (!copy) return false;
@@ -312,7 +316,7 @@ static bool place_tensors(reader *r, const uint64_t *offset)
 {
     int64_t mask = r->alignment - 1, data = 0, at = 0, end = 0;
     if (!tt_checked_add(&data, r->at, mask))
-        return refuse(r, "impossible sizes");
+        return gguf_refuse(r, "impossible sizes");
     data &= ~mask;
     for (int64_t i = 0; i < r->f->count; i++) {
         tt_entry *e = &r->f->entry[i];
@@ -336,7 +340,7 @@ static bool place_tensors(reader *r, const uint64_t *offset)
 
 /* ---- the file ------------------------------------------------------------ */
 
-static bool read_counts(reader *r, uint64_t *tensors, uint64_t *pairs)
+static bool gguf_read_counts(reader *r, uint64_t *tensors, uint64_t *pairs)
 {
     uint32_t version;
     r->at = 4;
@@ -352,14 +356,14 @@ static bool read_counts(reader *r, uint64_t *tensors, uint64_t *pairs)
     if (!take_u64(r, tensors) || !take_u64(r, pairs)) return false;
     uint64_t left = (uint64_t)(r->size - r->at);
     if (*tensors > left / TENSOR_BYTES || *pairs > left / PAIR_BYTES)
-        return refuse(r, "more tensors or metadata than it has room for");
+        return gguf_refuse(r, "more tensors or metadata than it has room for");
     return true;
 }
 
 static bool read_all(reader *r)
 {
     uint64_t tensors, pairs;
-    if (!read_counts(r, &tensors, &pairs)) return false;
+    if (!gguf_read_counts(r, &tensors, &pairs)) return false;
     uint64_t most = tensors > pairs ? tensors : pairs;
     tt_arena *a = &r->ctx->scratch;
     r->key = tt_alloc(r->ctx, a, (int64_t)most, sizeof *r->key, "keys");

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Shards are plain names in the folder of the index. "metadata" is not
- * judged: shared tensors make total_size differ from the sum. */
+ * checked: shared tensors make total_size differ from the sum. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 
 #define SHARD_LIMIT 10000
 
-static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *key,
-                        const char *why)
+static tt_status index_refuse(tt_ctx *ctx, const tt_file *f, const char *key,
+                              const char *why)
 {
     char show[IO_SHOW];
     return tt_fail(ctx, TT_EFORMAT, "%s: weight_map entry '%s': %s", f->path,
@@ -88,8 +88,8 @@ static tt_status find_all(tt_ctx *ctx, const tt_entry **found, const tt_file *f,
     for (const tt_json *v = tt_json_first(map); v; v = tt_json_next(v)) {
         const tt_file *s = shard_named(f, v->as.str);
         found[n] = s ? tt_file_find(s, v->key) : NULL;
-        if (!found[n++]) return refuse(ctx, f, v->key, "not in the file it "
-                                       "names");
+        if (!found[n++])
+            return index_refuse(ctx, f, v->key, "not in the file it names");
     }
     return TT_OK;
 }
@@ -109,10 +109,11 @@ static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map)
     if (!member || !found || !dir) return ctx->status;
     for (const tt_json *v = tt_json_first(map); v; v = tt_json_next(v)) {
         if (v->kind != TT_JSON_STRING)
-            return refuse(ctx, f, v->key, "expected a file name");
+            return index_refuse(ctx, f, v->key, "expected a file name");
         if (!plain_name(v))
-            return refuse(ctx, f, v->key, "the file must be a plain name in "
-                          "the folder of the index");
+            return index_refuse(ctx, f, v->key,
+                                "the file must be a plain name in the folder "
+                                "of the index");
         member[n++] = v;
     }
     if (n > 1) qsort(member, (size_t)n, sizeof *member, by_file);
@@ -147,7 +148,7 @@ tt_status index_read(tt_ctx *ctx, tt_file *f)
 
 /* Where in "dir/X-00001-of-00003.y" the number stands, and how many there are;
  * NULL: another name, or the only one. */
-static const char *number_in(const char *path, int *parts)
+static const char *index_number_in(const char *path, int *parts)
 {
     enum { DIGITS = 5 };
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -163,7 +164,7 @@ static const char *number_in(const char *path, int *parts)
 bool file_is_part(const char *path)
 {
     int parts;
-    return number_in(path, &parts) != NULL;
+    return index_number_in(path, &parts) != NULL;
 }
 
 /* The first of the parts that is not there, in `path`; false: all are. */
@@ -182,7 +183,7 @@ static bool lacks_part(char *path, int64_t at, int parts)
 bool file_has_all_parts(tt_ctx *ctx, const char *path)
 {
     int parts;
-    const char *at = number_in(path, &parts);
+    const char *at = index_number_in(path, &parts);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     char *copy = at ? tt_strdup(ctx, &ctx->scratch, path) : NULL;
     const bool all = copy && !lacks_part(copy, at - path, parts);
@@ -190,7 +191,8 @@ bool file_has_all_parts(tt_ctx *ctx, const char *path)
     return all;
 }
 
-static tt_status open_parts(tt_ctx *ctx, tt_file *f, int parts, int64_t at)
+static tt_status index_open_parts(tt_ctx *ctx, tt_file *f, int parts,
+                                  int64_t at)
 {
     char *path = tt_strdup(ctx, &ctx->scratch, f->path), digits[16];
     f->shard = tt_alloc0(ctx, &f->arena, parts, sizeof *f->shard, "shards");
@@ -212,12 +214,12 @@ tt_status parts_read(tt_ctx *ctx, tt_file *f)
 {
     int parts = 0;
     int64_t n = 0;
-    const char *at = number_in(f->path, &parts);
+    const char *at = index_number_in(f->path, &parts);
     f->format = "parts without index";
     io_map_close(&f->map);
     f->map = (io_map){0};
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    open_parts(ctx, f, parts, at - f->path);
+    index_open_parts(ctx, f, parts, at - f->path);
     tt_arena_reset(&ctx->scratch, m);
     for (int64_t i = 0; i < f->nshards; i++) n += f->shard[i]->count;
     if (ctx->status || !file_alloc_entries(ctx, f, n)) return ctx->status;

@@ -90,7 +90,7 @@ static tt_status from_comfy(tt_ctx *ctx, tt_file *f, tt_tensor *t,
 
 /* What another program calls it: latents of ComfyUI, embeddings of Self-Forcing
  * and Diffusers, with or without a batch. NULL: not there. */
-static const tt_entry *foreign(const tt_file *f, const char *name)
+static const tt_entry *inputs_foreign(const tt_file *f, const char *name)
 {
     if (!strcmp(name, "text")) return tt_file_find(f, "prompt_embeds");
     return strstr(name, "latent") ? tt_file_find(f, "latent_tensor") : NULL;
@@ -113,7 +113,7 @@ tt_status input_open(tt_ctx *ctx, tt_file **file, tt_tensor *t,
     *file = NULL;
     TT_TRY(tt_file_open(ctx, file, path));
     const tt_entry *e = tt_file_find(*file, name);
-    const tt_entry *theirs = foreign(*file, name);
+    const tt_entry *theirs = inputs_foreign(*file, name);
     if (e && theirs) {
         tt_fail(ctx, TT_EFORMAT, "%s holds both `%s` and `%s`, which mean the "
                 "same; leave one of them out", path, name, theirs->name);

@@ -34,7 +34,7 @@ bool tt_lora_describe(tt_ctx *ctx, char *buf, size_t n, const tt_file *f);
  * Errors  TT_EUNSUPPORTED  a relative of the model (LoRA, FastWan, ...), or one
  *                          of the two experts of Wan2.2 A14B
  *         TT_EFORMAT       its download did not end (FILE.aria2, .part,
- *                          .incomplete ... beside it), or a matrix, norm or
+ *                          .incomplete ... next to it), or a matrix, norm or
  *                          modulation was never written: rows of zeros */
 tt_status tt_weights_check(tt_ctx *ctx, tt_weights *w);
 const char *tt_weights_path(const tt_weights *w);
@@ -165,13 +165,13 @@ typedef struct tt_manifest_row {
 } tt_manifest_row;
 typedef struct tt_manifest {
     tt_manifest_row *row;
-    int64_t n, room;
+    int64_t n, capacity;
 } tt_manifest;
 /* Adds the rows of a file; a file that does not exist has none.
  * Errors  TT_EFORMAT names the line (a row of another form, or listed twice),
  *         or says that the file has more than 64 MB; TT_EIO. */
 tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path);
-/* Sorted by class and case, tensors of a case in their order, behind `comment`
+/* Sorted by class and case, tensors of a case in their order, after `comment`
  * (lines that begin with #). */
 tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
                             const char *comment);
@@ -192,7 +192,7 @@ const char *tt_manifest_class(const char *cls);
  * the same number was written without; safetensors and GGUF have none. A file
  * from the hub of Hugging Face is compared with its SHA-256, where the hub's
  * programs left that: as the name of a file of their cache, or in the folder
- * .cache beside it. Then no matrix ("*.weight") may hold 4096 zeros.
+ * .cache next to it. Then no matrix ("*.weight") may hold 4096 zeros.
  *   progress  in bytes; may be NULL
  * Errors    TT_EFORMAT names the first entry that differs, the digests, or the
  *           matrix; TT_EIO a place that cannot be read; TT_EINTR. */

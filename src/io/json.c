@@ -20,7 +20,7 @@ typedef struct builder {
     size_t pooled;
 } builder;
 
-static const char *keep(builder *b, const io_lex *l, uint32_t *len)
+static const char *json_keep(builder *b, const io_lex *l, uint32_t *len)
 {
     char *to = b->pool + b->pooled;
     size_t n = io_lex_decode(to, l->str, l->len);
@@ -30,14 +30,14 @@ static const char *keep(builder *b, const io_lex *l, uint32_t *len)
     return to;
 }
 
-static void fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l)
+static void json_fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l)
 {
     switch (e) {
     case JSON_OBJECT: v->kind = TT_JSON_OBJECT; break;
     case JSON_ARRAY: v->kind = TT_JSON_ARRAY; break;
     case JSON_STRING: case JSON_NUMBER:
         v->kind = e == JSON_STRING ? TT_JSON_STRING : TT_JSON_NUMBER;
-        v->as.str = keep(b, l, &v->n);
+        v->as.str = json_keep(b, l, &v->n);
         break;
     case JSON_TRUE: v->kind = TT_JSON_BOOL; v->as.yes = true; break;
     case JSON_FALSE: v->kind = TT_JSON_BOOL; break;
@@ -64,7 +64,7 @@ static const tt_json *build(builder *b, io_lex *l)
         if (e == JSON_ERROR) return NULL;
         if (e == JSON_END) return &b->node[0];
         if (e == JSON_KEY) {
-            key = keep(b, l, NULL);
+            key = json_keep(b, l, NULL);
             continue;
         }
         if (e == JSON_OBJECT_END || e == JSON_ARRAY_END) {
@@ -75,7 +75,7 @@ static const tt_json *build(builder *b, io_lex *l)
         tt_json *v = &b->node[b->used++];
         v->key = key;
         key = NULL;
-        fill(b, v, e, l);
+        json_fill(b, v, e, l);
         last[d] = v;
         if (d > 0) open[d]->n++;
         else v->last = true;
@@ -88,7 +88,7 @@ static const tt_json *build(builder *b, io_lex *l)
 }
 
 /* First pass: how many values and how many bytes of text. */
-static bool count(io_lex *l, int64_t *nodes, int64_t *text)
+static bool json_count(io_lex *l, int64_t *nodes, int64_t *text)
 {
     for (;;) {
         io_lex_event e = io_lex_next(l);
@@ -131,7 +131,7 @@ tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
         tt_fail(ctx, TT_EFORMAT, "%s: JSON of %zu bytes, less than 4 GB are "
                 "read", what, n);
     if (io_lex_begin(&l, ctx, &lexing, what, text, n)
-        && count(&l, &nodes, &bytes)) {
+        && json_count(&l, &nodes, &bytes)) {
         tt_arena_free(&lexing); /* the second pass takes as much again */
         b.node = tt_alloc0(ctx, a, nodes, sizeof *b.node, what);
         b.pool = tt_alloc(ctx, a, bytes, 1, what);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   `state` is what the grammar allows next: the first value, the first
- *         member or the end of a container, the value behind a key, or ','
+ *         member or the end of a container, the value after a key, or ','
  *         and the end after a complete value. */
 #include "io/json_lex.h"
 
@@ -103,7 +103,7 @@ size_t io_lex_decode(char *dst, const char *raw, size_t len)
 
 static bool read_string(io_lex *l)
 {
-    size_t i = ++l->at; /* behind the opening quote */
+    size_t i = ++l->at; /* after the opening quote */
     l->escaped = false;
     for (;;) {
         uint32_t code;
@@ -136,7 +136,7 @@ static size_t digits(const io_lex *l, size_t i)
     return i;
 }
 
-static io_lex_event read_number(io_lex *l)
+static io_lex_event json_lex_read_number(io_lex *l)
 {
     size_t i = l->at, d;
     if (l->text[i] == '-') i++;
@@ -146,7 +146,7 @@ static io_lex_event read_number(io_lex *l)
     i = d;
     if (i < l->n && l->text[i] == '.') {
         d = digits(l, i + 1);
-        if (d == i + 1) return bad(l, "no digit behind the point");
+        if (d == i + 1) return bad(l, "no digit after the point");
         i = d;
     }
     if (i < l->n && (l->text[i] == 'e' || l->text[i] == 'E')) {
@@ -162,7 +162,7 @@ static io_lex_event read_number(io_lex *l)
     return JSON_NUMBER;
 }
 
-static io_lex_event read_word(io_lex *l)
+static io_lex_event json_lex_read_word(io_lex *l)
 {
     static const struct { const char *word; io_lex_event e; } words[] = {
         {"true", JSON_TRUE}, {"false", JSON_FALSE}, {"null", JSON_NULL}};
@@ -173,12 +173,12 @@ static io_lex_event read_word(io_lex *l)
             return words[i].e;
         }
     }
-    return read_number(l);
+    return json_lex_read_number(l);
 }
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static int key_order(const void *a, const void *b)
+static int json_lex_key_order(const void *a, const void *b)
 {
     const io_lex_key *x = a, *y = b;
     size_t n = x->n < y->n ? x->n : y->n;
@@ -192,9 +192,9 @@ static bool keys_unique(io_lex *l)
     int64_t n = l->nkeys - l->first_key[l->depth - 1];
     if (n == 0) return true;
     io_lex_key *k = l->key + l->first_key[l->depth - 1];
-    if (n > 1) qsort(k, (size_t)n, sizeof *k, key_order);
+    if (n > 1) qsort(k, (size_t)n, sizeof *k, json_lex_key_order);
     for (int64_t i = 1; i < n; i++)
-        if (key_order(&k[i - 1], &k[i]) == 0) {
+        if (json_lex_key_order(&k[i - 1], &k[i]) == 0) {
             char show[IO_SHOW];
             tt_fail(l->ctx, TT_EFORMAT, "%s: JSON key '%s' occurs twice",
                     l->what, io_show(show, k[i].s, k[i].n));
@@ -270,7 +270,7 @@ static io_lex_event read_value(io_lex *l)
     if (c == '{' || c == '[') return open_container(l, c == '{');
     l->state = WANT_MORE;
     if (c == '"') return read_string(l) ? JSON_STRING : JSON_ERROR;
-    return read_word(l);
+    return json_lex_read_word(l);
 }
 
 io_lex_event io_lex_next(io_lex *l)

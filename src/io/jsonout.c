@@ -33,7 +33,7 @@ static void put_escaped(FILE *f, unsigned char c)
         fprintf(f, "\\u%04x", c);
 }
 
-/* A character that turns the text behind it; its bytes. */
+/* A character that turns the text after it; its bytes. */
 static int put_turning(FILE *f, const char *s)
 {
     uint32_t cp = 0;

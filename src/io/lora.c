@@ -103,7 +103,7 @@ static const char *other_method(const char *name)
     return NULL;
 }
 
-static bool cut(char *s, const char *const *prefix)
+static bool lora_cut(char *s, const char *const *prefix)
 {
     for (; *prefix; prefix++)
         if (starts(s, *prefix)) {
@@ -146,16 +146,16 @@ static tt_model_kind bare(char *m)
             kind = TT_MODEL_T5;
             if (!names_strip(m, kind)) return TT_MODEL_KINDS;
         }
-        if (cut(m, umt5)) kind = TT_MODEL_T5;
-        while (cut(m, any)) continue;
+        if (lora_cut(m, umt5)) kind = TT_MODEL_T5;
+        while (lora_cut(m, any)) continue;
     }
     for (char *c = m; *c; c++)
         if (*c == '.') *c = '_';
     return is_umt5(m) ? TT_MODEL_T5 : kind;
 }
 
-static tt_status read_key(tt_ctx *ctx, key *k, const tt_entry *e,
-                          const char *path)
+static tt_status lora_read_key(tt_ctx *ctx, key *k, const tt_entry *e,
+                               const char *path)
 {
     char show[IO_SHOW];
     const char *name = e->name, *method = other_method(name);
@@ -175,7 +175,7 @@ static tt_status read_key(tt_ctx *ctx, key *k, const tt_entry *e,
     return TT_OK;
 }
 
-static int key_order(const void *a, const void *b)
+static int lora_key_order(const void *a, const void *b)
 {
     const key *x = a, *y = b;
     const int c = strcmp(x->module, y->module);
@@ -183,7 +183,7 @@ static int key_order(const void *a, const void *b)
     return c ? c : x->role < y->role ? -1 : x->role > y->role;
 }
 
-bool lora_beside(const tt_file *f)
+bool lora_adjacent(const tt_file *f)
 {
     for (int64_t i = 0; i < tt_file_count(f); i++) {
         const tt_entry *e = tt_file_entry(f, i);
@@ -196,7 +196,7 @@ bool lora_beside(const tt_file *f)
 static tt_status read_keys(tt_ctx *ctx, key **out, int64_t *n,
                            const tt_file *f)
 {
-    const char *part = lora_beside(f) ? PART "." : "";
+    const char *part = lora_adjacent(f) ? PART "." : "";
     key *k = tt_alloc(ctx, &ctx->scratch, tt_file_count(f), sizeof *k, "keys");
     *n = 0;
     *out = k;
@@ -207,9 +207,9 @@ static tt_status read_keys(tt_ctx *ctx, key **out, int64_t *n,
         if (!own) return ctx->status;
         *own = *e;
         own->name += strlen(part);
-        TT_TRY(read_key(ctx, &k[(*n)++], own, f->path));
+        TT_TRY(lora_read_key(ctx, &k[(*n)++], own, f->path));
     }
-    if (k && *n > 1) qsort(k, (size_t)*n, sizeof *k, key_order);
+    if (k && *n > 1) qsort(k, (size_t)*n, sizeof *k, lora_key_order);
     return ctx->status;
 }
 
@@ -229,7 +229,7 @@ static const char *flat(tt_ctx *ctx, const char *name)
 }
 
 /* Every weight under its names of Wan and of Diffusers or Hugging Face. */
-static tt_status make_table(adding *a)
+static tt_status lora_make_table(adding *a)
 {
     tt_weights *w = a->w;
     target *t = tt_alloc(a->ctx, &a->ctx->scratch, 2 * w->count, sizeof *t,
@@ -237,7 +237,7 @@ static tt_status make_table(adding *a)
     for (int64_t i = 0; t && i < w->count; i++) {
         weight *x = &w->item[i];
         char *other = tt_alloc(a->ctx, &a->ctx->scratch,
-                               (int64_t)strlen(x->name) + NAMES_ROOM, 1,
+                               (int64_t)strlen(x->name) + NAMES_CAPACITY, 1,
                                "a name");
         if (!other) break;
         names_from_wan(other, x->name, w->kind);
@@ -252,7 +252,7 @@ static tt_status make_table(adding *a)
 }
 
 /* The weight called module and tail; NULL: none is. */
-static weight *find(const adding *a, const key *k, const char *tail)
+static weight *lora_find(const adding *a, const key *k, const char *tail)
 {
     strcpy(a->buf, k->module);
     strcat(a->buf, tail);
@@ -266,13 +266,13 @@ static weight *target_of(const adding *a, const key *k)
 {
     const char *first = k->role == DIFF_B ? "_bias"
                       : k->role == DIFF_M ? "_modulation" : "_weight";
-    weight *x = find(a, k, first);
-    return x || k->role == DIFF_B ? x : find(a, k, "");
+    weight *x = lora_find(a, k, first);
+    return x || k->role == DIFF_B ? x : lora_find(a, k, "");
 }
 
 /* ---- patches ------------------------------------------------------------- */
 
-static tt_status refuse(const adding *a, const key *k, const char *why)
+static tt_status lora_refuse(const adding *a, const key *k, const char *why)
 {
     char show[IO_SHOW];
     return tt_fail(a->ctx, TT_EFORMAT, "%s: %s: %s", a->from->path,
@@ -311,19 +311,19 @@ static tt_status refuse_ranks(const adding *a, const key *up, const key *down)
              io_show(show, down->e->name, strlen(down->e->name)),
              tt_shape_string(other, sizeof other, d->rank, d->dim),
              (long long)d->dim[0]);
-    return refuse(a, up, why);
+    return lora_refuse(a, up, why);
 }
 
 static tt_status check_type(const adding *a, const key *k)
 {
     const tt_tensor *t = &k->e->t;
     if (!tt_dtype_is_real(t->dtype))
-        return refuse(a, k, "expected floating-point values");
-    return tt_tensor_count(t) > 0 ? TT_OK : refuse(a, k, "it is empty");
+        return lora_refuse(a, k, "expected floating-point values");
+    return tt_tensor_count(t) > 0 ? TT_OK : lora_refuse(a, k, "it is empty");
 }
 
 /* Axes of 1 apart: who flattened a convolution left them, or took them. */
-static bool same_shape(const tt_tensor *x, const tt_tensor *y)
+static bool lora_same_shape(const tt_tensor *x, const tt_tensor *y)
 {
     int i = 0, j = 0;
     while (1) {
@@ -339,7 +339,7 @@ static bool same_columns(const tt_tensor *x, const tt_tensor *y)
 {
     tt_tensor one = *x, two = *y;
     one.dim[0] = two.dim[0] = 1;
-    return same_shape(&one, &two);
+    return lora_same_shape(&one, &two);
 }
 
 /* PEFT's ".ADAPTER.weight" of a key; "" in other files. */
@@ -349,14 +349,14 @@ static const char *adapter(const char *name)
     return a ? a + strlen(".lora_A") : b ? b + strlen(".lora_B") : "";
 }
 
-/* Behind the others of this weight, which must be of other files or another
+/* After the others of this weight, which must be of other files or another
  * kind: two keys for one thing would be merged twice. */
-static tt_status put(adding *a, weight *x, const key *k, lora_patch p)
+static tt_status lora_put(adding *a, weight *x, const key *k, lora_patch p)
 {
     lora_patch **at = &x->patch;
     for (; *at; at = &(*at)->next)
         if ((*at)->from == a->from && !(*at)->diff == !p.diff)
-            return refuse(a, k, "another key of the file is for the same "
+            return lora_refuse(a, k, "another key of the file is for the same "
                                 "weight");
     *at = tt_alloc(a->ctx, &a->w->arena, 1, sizeof **at, "a LoRA");
     if (!*at) return a->ctx->status;
@@ -365,7 +365,7 @@ static tt_status put(adding *a, weight *x, const key *k, lora_patch p)
 }
 
 /* An entry that outlives scratch. */
-static const tt_entry *kept(adding *a, const key *k)
+static const tt_entry *lora_kept(adding *a, const key *k)
 {
     tt_entry *e = k ? tt_alloc(a->ctx, &a->w->arena, 1, sizeof *e, "a LoRA")
                     : NULL;
@@ -381,13 +381,13 @@ static tt_status read_alpha(const adding *a, const key *k, double *alpha)
               ? tt_read_double(a->ctx, &a->ctx->scratch, t) : NULL;
     TT_TRY(a->ctx->status);
     if (!v || *v - *v != 0)
-        return refuse(a, k, "expected one finite number");
+        return lora_refuse(a, k, "expected one finite number");
     *alpha = *v;
     return TT_OK;
 }
 
-static tt_status add_product(adding *a, const key *up, const key *down,
-                             const key *alpha, weight *x)
+static tt_status lora_add_product(adding *a, const key *up, const key *down,
+                                  const key *alpha, weight *x)
 {
     const tt_tensor *u = &up->e->t, *d = &down->e->t, *t = &x->t;
     TT_TRY(check_type(a, up));
@@ -403,26 +403,26 @@ static tt_status add_product(adding *a, const key *up, const key *down,
         || tt_tensor_count(d) % r || (d->rank > 2 && !same_columns(d, t)))
         return refuse_shape(a, down, x);
     if (strcmp(adapter(up->e->name), adapter(down->e->name)))
-        return refuse(a, up, "its lora_A is of another adapter");
+        return lora_refuse(a, up, "its lora_A is of another adapter");
     double scale = a->from->has_alpha ? a->from->alpha : (double)r;
     if (alpha) TT_TRY(read_alpha(a, alpha, &scale));
     const float factor = (float)(a->from->strength * scale / (double)r);
     if (factor - factor != 0)
-        return refuse(a, alpha ? alpha : up, "strength * alpha / rank is too "
-                      "large");
-    return put(a, x, up, (lora_patch){.up = kept(a, up), .down = kept(a, down),
-                                      .rank = r, .rows = rows,
-                                      .factor = factor,
-                                      .from = a->from});
+        return lora_refuse(a, alpha ? alpha : up,
+                           "strength * alpha / rank is too large");
+    return lora_put(a, x, up, (lora_patch){.up = lora_kept(a, up),
+                                           .down = lora_kept(a, down),
+                                           .rank = r, .rows = rows,
+                                           .factor = factor, .from = a->from});
 }
 
 static tt_status add_difference(adding *a, const key *k, weight *x)
 {
     TT_TRY(check_type(a, k));
-    if (!same_shape(&k->e->t, &x->t)) return refuse_shape(a, k, x);
-    return put(a, x, k, (lora_patch){.diff = kept(a, k),
-                                     .factor = (float)a->from->strength,
-                                     .from = a->from});
+    if (!lora_same_shape(&k->e->t, &x->t)) return refuse_shape(a, k, x);
+    return lora_put(a, x, k, (lora_patch){.diff = lora_kept(a, k),
+                                          .factor = (float)a->from->strength,
+                                          .from = a->from});
 }
 
 /* The n keys of one module. */
@@ -434,18 +434,19 @@ static tt_status add_module(adding *a, const key *k, int64_t n)
             leave(a, &k[i]);
             continue;
         }
-        if (by[k[i].role]) return refuse(a, &k[i], "the file has it twice");
+        if (by[k[i].role])
+            return lora_refuse(a, &k[i], "the file has it twice");
         by[k[i].role] = &k[i];
     }
     if (!by[UP] != !by[DOWN])
-        return refuse(a, by[UP] ? by[UP] : by[DOWN], by[UP]
-                      ? "its lora_down (lora_A) is missing"
-                      : "its lora_up (lora_B) is missing");
+        return lora_refuse(a, by[UP] ? by[UP] : by[DOWN], by[UP]
+                           ? "its lora_down (lora_A) is missing"
+                           : "its lora_up (lora_B) is missing");
     weight *x = by[UP] ? target_of(a, by[UP]) : NULL;
     for (int i = UP; i <= ALPHA; i++)
         if (by[i] && !x) leave(a, by[i]);
         else a->from->used += by[i] != NULL;
-    if (x) TT_TRY(add_product(a, by[UP], by[DOWN], by[ALPHA], x));
+    if (x) TT_TRY(lora_add_product(a, by[UP], by[DOWN], by[ALPHA], x));
     for (int i = DIFF; i < ROLES; i++) {
         x = by[i] ? target_of(a, by[i]) : NULL;
         if (by[i] && !x) leave(a, by[i]);
@@ -484,7 +485,7 @@ static tt_status add_file(adding *a)
     int64_t n, m;
     size_t longest = 0;
     TT_TRY(read_keys(a->ctx, &k, &n, a->from->file));
-    TT_TRY(make_table(a));
+    TT_TRY(lora_make_table(a));
     for (int64_t i = 0; i < n; i++)
         if (strlen(k[i].module) > longest) longest = strlen(k[i].module);
     a->buf = tt_alloc(a->ctx, &a->ctx->scratch, (int64_t)longest + 16, 1,
@@ -509,7 +510,7 @@ typedef struct facts {
     bool alpha;
 } facts;
 
-static void look(facts *s, const key *k)
+static void lora_look(facts *s, const key *k)
 {
     const tt_tensor *t = &k->e->t;
     const int64_t r = t->rank > 1 ? t->dim[k->role == UP] : 0;
@@ -527,7 +528,7 @@ static void look(facts *s, const key *k)
         s->width = t->dim[0];
 }
 
-static void say(char *buf, size_t n, const facts *s)
+static void lora_say(char *buf, size_t n, const facts *s)
 {
     const bool dit = s->of[TT_MODEL_DIT], t5 = s->of[TT_MODEL_T5];
     char rank[64] = "", width[64] = "";
@@ -553,11 +554,11 @@ bool tt_lora_describe(tt_ctx *ctx, char *buf, size_t n, const tt_file *f)
     if (ctx->status || !f) return false;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (read_keys(ctx, &k, &keys, f) == TT_OK)
-        for (int64_t i = 0; i < keys; i++) look(&s, &k[i]);
+        for (int64_t i = 0; i < keys; i++) lora_look(&s, &k[i]);
     const bool other = ctx->status == TT_EUNSUPPORTED;
     const bool lora = !ctx->status && s.pairs + s.differences > s.rest;
     if (other) snprintf(buf, n, "%s", tt_message(ctx));
-    else if (lora) say(buf, n, &s);
+    else if (lora) lora_say(buf, n, &s);
     tt_clear(ctx);
     tt_arena_reset(&ctx->scratch, m);
     return other || lora;
@@ -662,7 +663,7 @@ static tt_status open_file(tt_weights *w, lora_file **out, const tt_lora *l)
 }
 
 /* "Wan names, torch zip, LoRA x.safetensors:0.5" */
-static tt_status describe(tt_weights *w, const lora_file *f)
+static tt_status lora_describe(tt_weights *w, const lora_file *f)
 {
     const char *slash = strrchr(f->path, '/');
     const char *name = slash ? slash + 1 : f->path;
@@ -704,7 +705,7 @@ tt_status lora_add(tt_weights *w, const char *list)
         add_file(&a);
         tt_arena_reset(&ctx->scratch, m);
         TT_TRY(ctx->status);
-        TT_TRY(describe(w, a.from));
+        TT_TRY(lora_describe(w, a.from));
     }
     add_up(w);
     return TT_OK;

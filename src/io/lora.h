@@ -37,7 +37,7 @@ typedef struct lora_patch {
 tt_status lora_add(tt_weights *w, const char *list);
 void lora_close(tt_weights *w);
 /* Is there a dictionary generator_lora? */
-bool lora_beside(const tt_file *f);
+bool lora_adjacent(const tt_file *f);
 
 /* The weight x with its patches, float32 in `a`. One is added after the other,
  * files in the order given and of a file up and down before diff:

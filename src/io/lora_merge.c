@@ -84,18 +84,19 @@ static tt_status widen_all(tt_ctx *ctx, float *v, const tt_tensor *t)
 }
 
 /* The same in scratch. */
-static float *values(tt_ctx *ctx, const tt_tensor *t)
+static float *lora_merge_values(tt_ctx *ctx, const tt_tensor *t)
 {
     float *v = tt_alloc(ctx, &ctx->scratch, tt_tensor_count(t), sizeof *v,
                         "a LoRA");
     return v && !widen_all(ctx, v, t) ? v : NULL;
 }
 
-static tt_status add_product(tt_ctx *ctx, float *v, int64_t rows, int64_t n,
-                             const lora_patch *p)
+static tt_status lora_merge_add_product(tt_ctx *ctx, float *v, int64_t rows,
+                                        int64_t n, const lora_patch *p)
 {
     lora_row *const add = lora_row_here();
-    const float *up = values(ctx, &p->up->t), *down = values(ctx, &p->down->t);
+    const float *up = lora_merge_values(ctx, &p->up->t),
+        *down = lora_merge_values(ctx, &p->down->t);
     TT_TRY(ctx->status);
     TT_PARALLEL_FOR_WORK(ctx, rows * n / 32 * p->rank)
     for (int64_t i = 0; i < rows; i++)
@@ -103,18 +104,18 @@ static tt_status add_product(tt_ctx *ctx, float *v, int64_t rows, int64_t n,
     return TT_OK;
 }
 
-static tt_status add_difference(tt_ctx *ctx, float *v, int64_t n,
-                                const lora_patch *p)
+static tt_status lora_merge_add_difference(tt_ctx *ctx, float *v, int64_t n,
+                                           const lora_patch *p)
 {
-    const float *d = values(ctx, &p->diff->t);
+    const float *d = lora_merge_values(ctx, &p->diff->t);
     TT_TRY(ctx->status);
     TT_PARALLEL_FOR_WORK(ctx, n / 16)
     for (int64_t i = 0; i < n; i++) v[i] = fma_f32(p->factor, d[i], v[i]);
     return TT_OK;
 }
 
-static tt_status check_finite(tt_weights *w, const weight *x, const float *v,
-                              int64_t n)
+static tt_status lora_merge_check_finite(tt_weights *w, const weight *x,
+                                         const float *v, int64_t n)
 {
     bool finite = true;
     for (int64_t i = 0; i < n; i++) finite &= v[i] - v[i] == 0;
@@ -141,11 +142,11 @@ tt_status lora_merge(tt_weights *w, const weight *x, tt_arena *a,
     const tt_fpenv before = tt_fpenv_begin_all(ctx->nthreads);
     widen_all(ctx, v, t);
     for (const lora_patch *p = x->patch; p && !ctx->status; p = p->next) {
-        if (p->diff) add_difference(ctx, v, n, p);
-        else add_product(ctx, v, p->rows, n / p->rows, p);
+        if (p->diff) lora_merge_add_difference(ctx, v, n, p);
+        else lora_merge_add_product(ctx, v, p->rows, n / p->rows, p);
         tt_arena_reset(&ctx->scratch, m);
     }
-    if (!ctx->status) check_finite(w, x, v, n);
+    if (!ctx->status) lora_merge_check_finite(w, x, v, n);
     tt_fpenv_set(before);
     return ctx->status;
 }

@@ -15,7 +15,7 @@
 #include "io/io.h"
 #include "io/outfile.h"
 
-static char *copy(tt_ctx *ctx, const char *s)
+static char *manifest_copy(tt_ctx *ctx, const char *s)
 {
     char *c = malloc(strlen(s) + 1);
     if (!c) tt_fail(ctx, TT_ENOMEM, "out of memory for the digests");
@@ -27,17 +27,17 @@ tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *cls,
                           const char *name, const char *tensor,
                           const char *sha)
 {
-    if (l->n == l->room) {
-        const int64_t room = l->room ? 2 * l->room : 1024;
-        tt_manifest_row *row = realloc(l->row, (size_t)room * sizeof *row);
+    if (l->n == l->capacity) {
+        const int64_t capacity = l->capacity ? 2 * l->capacity : 1024;
+        tt_manifest_row *row = realloc(l->row, (size_t)capacity * sizeof *row);
         if (!row)
             return tt_fail(ctx, TT_ENOMEM, "out of memory for the digests");
         l->row = row;
-        l->room = room;
+        l->capacity = capacity;
     }
-    l->row[l->n] = (tt_manifest_row){copy(ctx, cls), copy(ctx, name),
-                                     copy(ctx, tensor), copy(ctx, sha), l->n,
-                                     0, false};
+    l->row[l->n] = (tt_manifest_row){
+        manifest_copy(ctx, cls), manifest_copy(ctx, name),
+        manifest_copy(ctx, tensor), manifest_copy(ctx, sha), l->n, 0, false};
     l->n++;
     return ctx->status;
 }
@@ -91,8 +91,8 @@ const char *tt_manifest_class(const char *cls)
     return cls;
 }
 
-static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
-                      int64_t number, const char *line)
+static void manifest_read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
+                               int64_t number, const char *line)
 {
     char cls[64], name[256], tensor[512], sha[80], more;
     if (line[0] == '#' || line[0] == '\n') return;
@@ -109,7 +109,7 @@ static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
         l->row[l->n - 1].line = number;
 }
 
-static int by_place(const void *a, const void *b)
+static int manifest_by_place(const void *a, const void *b)
 {
     const tt_manifest_row *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
@@ -125,7 +125,7 @@ static int compare_keys(const tt_manifest_row *x, const tt_manifest_row *y)
 static int by_key(const void *a, const void *b)
 {
     const int c = compare_keys(a, b);
-    return c ? c : by_place(a, b);
+    return c ? c : manifest_by_place(a, b);
 }
 
 /* The first row that says what one before it says is refused. */
@@ -141,7 +141,7 @@ static void refuse_twice(tt_ctx *ctx, tt_manifest *l, const char *path)
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": %s %s %s is listed "
                 "twice", path, twice->line, twice->cls, twice->name,
                 twice->tensor);
-    qsort(l->row, (size_t)l->n, sizeof *l->row, by_place);
+    qsort(l->row, (size_t)l->n, sizeof *l->row, manifest_by_place);
 }
 
 tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
@@ -165,7 +165,7 @@ tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
             tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": longer than %d "
                     "bytes, or with a NUL", path, number, LINE - 2);
         else
-            read_line(ctx, l, path, number, line);
+            manifest_read_line(ctx, l, path, number, line);
     }
     if (ferror(f)) tt_fail(ctx, TT_EIO, "cannot read %s: %s", path,
                            strerror(errno));

@@ -149,7 +149,7 @@ typedef struct leading {
 } leading;
 
 /* Replace the first matching leading text; a copy when none matches. */
-static void swap(char *out, const char *in, const leading *table)
+static void names_swap(char *out, const char *in, const leading *table)
 {
     for (const leading *r = table; r->from; r++)
         if (starts(in, r->from)) {
@@ -162,7 +162,8 @@ static void swap(char *out, const char *in, const leading *table)
 
 /* "<head>N.<rest>": NULL when `in` is not of that form, else rest; the digits
  * stand at in + strlen(head), *ndigits of them. */
-static const char *numbered(const char *in, const char *head, int *ndigits)
+static const char *names_numbered(const char *in, const char *head,
+                                  int *ndigits)
 {
     if (!starts(in, head)) return NULL;
     const char *p = in + strlen(head);
@@ -177,10 +178,10 @@ static bool swap_block(char *out, const char *in, const char *from,
                        const char *to, const leading *table)
 {
     int n;
-    const char *rest = numbered(in, from, &n);
+    const char *rest = names_numbered(in, from, &n);
     if (!rest) return false;
     int k = sprintf(out, "%s%.*s.", to, n, in + strlen(from));
-    swap(out + k, rest, table);
+    names_swap(out + k, rest, table);
     return true;
 }
 
@@ -209,7 +210,7 @@ static void dit_to_wan(char *out, const char *in)
         {"ffn.net.2.", "ffn.2."},
         {NULL, NULL}};
     if (!swap_block(out, in, "blocks.", "blocks.", block))
-        swap(out, in, global);
+        names_swap(out, in, global);
 }
 
 static void t5_to_wan(char *out, const char *in)
@@ -230,7 +231,7 @@ static void t5_to_wan(char *out, const char *in)
         {"layer.1.DenseReluDense.wo.", "ffn.fc2."},
         {NULL, NULL}};
     if (!swap_block(out, in, "encoder.block.", "blocks.", block))
-        swap(out, in, global);
+        names_swap(out, in, global);
 }
 
 static void llama_to_wan(char *out, const char *in)
@@ -252,7 +253,7 @@ static void llama_to_wan(char *out, const char *in)
         {"ffn_down.", "ffn.fc2."},
         {NULL, NULL}};
     if (!swap_block(out, in, "enc.blk.", "blocks.", block))
-        swap(out, in, global);
+        names_swap(out, in, global);
 }
 
 static const leading vae_unit[] = {
@@ -263,23 +264,23 @@ static const leading vae_unit[] = {
     {"conv_shortcut.", "shortcut."},
     {NULL, NULL}};
 
-/* What stands behind "decoder.up_blocks.I.": stages of `resnets` residual
+/* What stands after "decoder.up_blocks.I.": stages of `resnets` residual
  * blocks and one upsampler become one flat list. */
 static bool vae_up_block(char *out, const char *in, int resnets)
 {
     static const char head[] = "decoder.up_blocks.";
     int n, m;
-    const char *rest = numbered(in, head, &n);
+    const char *rest = names_numbered(in, head, &n);
     if (!rest || resnets == 0) return false;
     int stage = 0;
     sscanf(in + strlen(head), "%6d", &stage);
-    const char *unit = numbered(rest, "resnets.", &m);
+    const char *unit = names_numbered(rest, "resnets.", &m);
     if (unit) {
         int j = 0;
         sscanf(rest + strlen("resnets."), "%6d", &j);
         int k = sprintf(out, "decoder.upsamples.%lld.",
                         (long long)stage * (resnets + 1) + j);
-        swap(out + k, unit, vae_unit);
+        names_swap(out + k, unit, vae_unit);
         return true;
     }
     if (!starts(rest, "upsamplers.0.")) return false;
@@ -295,7 +296,7 @@ static void vae_to_wan(char *out, const char *in, int resnets)
         {"quant_conv.", "conv1."},
         {"post_quant_conv.", "conv2."},
         {NULL, NULL}};
-    static const leading half[] = { /* behind "encoder." and "decoder." */
+    static const leading half[] = { /* after "encoder." and "decoder." */
         {"conv_in.", "conv1."},
         {"norm_out.gamma", "head.0.gamma"},
         {"conv_out.", "head.2."},
@@ -306,7 +307,7 @@ static void vae_to_wan(char *out, const char *in, int resnets)
         || vae_up_block(out, in, resnets))
         return;
     if (!starts(in, "encoder.") && !starts(in, "decoder.")) {
-        swap(out, in, global);
+        names_swap(out, in, global);
         return;
     }
     memcpy(out, in, 8);
@@ -314,10 +315,10 @@ static void vae_to_wan(char *out, const char *in, int resnets)
         const char *from = i ? "mid_block.resnets.1." : "mid_block.resnets.0.";
         if (!starts(in + 8, from)) continue;
         strcpy(out + 8, i ? "middle.2." : "middle.0.");
-        swap(out + strlen(out), in + 8 + strlen(from), vae_unit);
+        names_swap(out + strlen(out), in + 8 + strlen(from), vae_unit);
         return;
     }
-    swap(out + 8, in + 8, half);
+    names_swap(out + 8, in + 8, half);
 }
 
 void names_to_wan(char *out, const char *in, const names_map *map)

@@ -27,12 +27,12 @@ names_map names_detect(const char *const *name, int64_t n,
                        tt_model_kind kind);
 
 /* Bytes that names_to_wan may need beyond strlen(in). */
-#define NAMES_ROOM 64
+#define NAMES_CAPACITY 64
 /* The Wan name of a stripped name, into out; unknown names are copied. */
 void names_to_wan(char *out, const char *in, const names_map *map);
 
 /* The way back: Diffusers' name of a Wan name, Hugging Face's for the text
- * encoder, into out (NAMES_ROOM). */
+ * encoder, into out (NAMES_CAPACITY). */
 void names_from_wan(char *out, const char *in, tt_model_kind kind);
 
 /* Why a tensor of this (Wan) name or shape means that the file must be

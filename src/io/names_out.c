@@ -15,7 +15,7 @@ typedef struct leading {
 } leading;
 
 /* Replace the first matching leading text; a copy when none matches. */
-static void swap(char *out, const char *in, const leading *table)
+static void names_out_swap(char *out, const char *in, const leading *table)
 {
     for (const leading *r = table; r->from; r++)
         if (starts(in, r->from)) {
@@ -62,8 +62,8 @@ static void dit_out(char *out, const char *in)
         {NULL, NULL}};
     int i;
     const char *rest = numbered(&i, in, "blocks.");
-    if (rest) swap(out + sprintf(out, "blocks.%d.", i), rest, block);
-    else swap(out, in, global);
+    if (rest) names_out_swap(out + sprintf(out, "blocks.%d.", i), rest, block);
+    else names_out_swap(out, in, global);
 }
 
 static void t5_out(char *out, const char *in)
@@ -84,8 +84,9 @@ static void t5_out(char *out, const char *in)
         {NULL, NULL}};
     int i;
     const char *rest = numbered(&i, in, "blocks.");
-    if (rest) swap(out + sprintf(out, "encoder.block.%d.", i), rest, block);
-    else swap(out, in, global);
+    if (rest)
+        names_out_swap(out + sprintf(out, "encoder.block.%d.", i), rest, block);
+    else names_out_swap(out, in, global);
 }
 
 /* Four stages of three residual blocks, the first three with an upsampler. */
@@ -98,7 +99,7 @@ static const char *up_block(char *out, const char *in, const leading *unit)
     int n = sprintf(out, "decoder.up_blocks.%d.", i / (RESNETS + 1));
     if (i % (RESNETS + 1) < RESNETS) {
         n += sprintf(out + n, "resnets.%d.", i % (RESNETS + 1));
-        swap(out + n, rest, unit);
+        names_out_swap(out + n, rest, unit);
     } else {
         sprintf(out + n, "upsamplers.0.%s", rest);
     }
@@ -122,17 +123,18 @@ static void vae_out(char *out, const char *in)
     const char *rest;
     if (up_block(out, in, unit)) return;
     if ((rest = numbered(&i, in, "encoder.downsamples."))) {
-        swap(out + sprintf(out, "encoder.down_blocks.%d.", i), rest, unit);
+        names_out_swap(out + sprintf(out, "encoder.down_blocks.%d.", i), rest,
+                       unit);
     } else if (starts(in, "encoder.") || starts(in, "decoder.")) {
         memcpy(out, in, 8);
         rest = numbered(&i, in + 8, "middle.");
         if (rest && (i == 0 || i == 2))
-            swap(out + 8 + sprintf(out + 8, "mid_block.resnets.%d.", i / 2),
-                 rest, unit);
+            names_out_swap(out + 8 + sprintf(out + 8, "mid_block.resnets.%d.",
+                                             i / 2), rest, unit);
         else
-            swap(out + 8, in + 8, half);
+            names_out_swap(out + 8, in + 8, half);
     } else {
-        swap(out, in, global);
+        names_out_swap(out, in, global);
     }
 }
 

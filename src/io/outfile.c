@@ -32,9 +32,9 @@ static char *read_link(tt_ctx *ctx, tt_arena *mem, const char *path)
     if (n <= 0) return NULL;
     to[n] = 0;
     const size_t dir = to[0] == '/' ? 0 : directory_length(path);
-    const size_t room = dir + (size_t)n + 1;
-    char *out = tt_alloc(ctx, mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%.*s%s", (int)dir, path, to);
+    const size_t capacity = dir + (size_t)n + 1;
+    char *out = tt_alloc(ctx, mem, (int64_t)capacity, 1, "file name");
+    if (out) snprintf(out, capacity, "%.*s%s", (int)dir, path, to);
     return out;
 }
 

@@ -4,7 +4,7 @@
  *
  * Writing goes to a temporary name in the same directory; tt_out_finish
  * flushes and renames, tt_out_abort deletes. A file that was there before is
- * replaced; one that somebody else made meanwhile stays, and finishing fails,
+ * replaced; one that someone else made meanwhile stays, and finishing fails,
  * unless ctx->overwrite is set. A target that exists and is not
  * a regular file (a device, a pipe) is written directly; a symbolic link is
  * followed and stays one. Every message names the final path. */

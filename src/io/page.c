@@ -18,6 +18,7 @@
 #include "core/utf8.h"
 #include "io/jsonout.h"
 #include "io/io.h"
+#include "core/threads.h"
 #include "tether/version.h"
 #include "viewer.h"
 

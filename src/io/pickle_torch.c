@@ -38,7 +38,7 @@ tags[] = {
     {"torch", "Size", SIZE, TT_NONE},
 };
 
-static bool same(const char *word, const char *s, size_t n)
+static bool pickle_torch_same(const char *word, const char *s, size_t n)
 {
     return strlen(word) == n && !memcmp(word, s, n);
 }
@@ -47,8 +47,8 @@ bool pickle_global(pickle_machine *m, pickle_value *out, const char *module,
                    size_t nmodule, const char *name, size_t nname)
 {
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
-        if (same(tags[i].module, module, nmodule)
-            && same(tags[i].name, name, nname)) {
+        if (pickle_torch_same(tags[i].module, module, nmodule)
+            && pickle_torch_same(tags[i].name, name, nname)) {
             *out = (pickle_value){.kind = PV_TAG, .as.i = (int64_t)i};
             return true;
         }
@@ -72,7 +72,8 @@ static bool is_storage(const pickle_value *id)
 {
     if (id->kind != PV_TUPLE || id->as.list->count != 5) return false;
     const pickle_value *v = id->as.list->item;
-    return v[0].kind == PV_STR && same("storage", v[0].as.s, v[0].len)
+    return v[0].kind == PV_STR && pickle_torch_same("storage", v[0].as.s,
+                                                    v[0].len)
            && (is_tag(&v[1], STORAGE) || is_tag(&v[1], UNTYPED_STORAGE))
            && v[2].kind == PV_STR && v[3].kind == PV_STR
            && v[4].kind == PV_INT && v[4].as.i >= 0;
@@ -100,8 +101,8 @@ bool pickle_persistent(pickle_machine *m, pickle_value *out,
 
 /* ---- tensors ------------------------------------------------------------- */
 
-static bool read_sizes(pickle_machine *m, int64_t *out, int *rank,
-                       const pickle_value *v)
+static bool pickle_torch_read_sizes(pickle_machine *m, int64_t *out, int *rank,
+                                    const pickle_value *v)
 {
     if (v->kind != PV_TUPLE) return pickle_refuse(m, "sizes are not a tuple");
     if (v->as.list->count > TT_MAX_RANK)
@@ -117,7 +118,7 @@ static bool read_sizes(pickle_machine *m, int64_t *out, int *rank,
 }
 
 /* The last element read must lie inside the storage. */
-static bool fits(const tt_tensor *t, int64_t offset, int64_t numel)
+static bool pickle_torch_fits(const tt_tensor *t, int64_t offset, int64_t numel)
 {
     int64_t last = offset, step;
     for (int i = 0; i < t->rank; i++)
@@ -149,13 +150,13 @@ static bool make_tensor(pickle_machine *m, pickle_value *out,
     if (v[0].as.storage->dtype == TT_NONE) numel /= (int64_t)size;
     if (v[1].kind != PV_INT || v[1].as.i < 0)
         return pickle_refuse(m, "a storage offset that is no count");
-    if (!read_sizes(m, t.dim, &t.rank, &v[2])
-        || !read_sizes(m, t.stride, &strides, &v[3]))
+    if (!pickle_torch_read_sizes(m, t.dim, &t.rank, &v[2])
+        || !pickle_torch_read_sizes(m, t.stride, &strides, &v[3]))
         return false;
     if (strides != t.rank)
         return pickle_refuse(m, "as many strides as sizes are expected");
     if (!tt_checked_size(&bytes, t.dim, t.rank, size)
-        || !fits(&t, v[1].as.i, numel))
+        || !pickle_torch_fits(&t, v[1].as.i, numel))
         return pickle_refuse(m, "a tensor that leaves its storage");
     t.data = v[0].as.storage->data + (size_t)v[1].as.i * size;
     settle_strides(&t);
@@ -167,7 +168,7 @@ static bool make_tensor(pickle_machine *m, pickle_value *out,
 }
 
 /* (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); v3 has
- * the dtype behind the hooks. */
+ * the dtype after the hooks. */
 static bool rebuild_tensor(pickle_machine *m, pickle_value *out,
                            const pickle_list *args, bool v3)
 {
@@ -185,8 +186,8 @@ static bool rebuild_tensor(pickle_machine *m, pickle_value *out,
 /* ---- REDUCE and BUILD ---------------------------------------------------- */
 
 /* OrderedDict() or OrderedDict([(key, value), ...]) */
-static bool make_dict(pickle_machine *m, pickle_value *out,
-                      const pickle_list *args)
+static bool pickle_torch_make_dict(pickle_machine *m, pickle_value *out,
+                                   const pickle_list *args)
 {
     static const char bad[] = "an OrderedDict that is not built as expected";
     if (args->count > 1) return pickle_refuse(m, bad);
@@ -216,7 +217,7 @@ bool pickle_reduce(pickle_machine *m, pickle_value *out,
         return pickle_refuse(m, bad);
     const pickle_list *a = args->as.list;
     switch (tags[tag->as.i].role) {
-    case ORDERED_DICT: return make_dict(m, out, a);
+    case ORDERED_DICT: return pickle_torch_make_dict(m, out, a);
     case REBUILD_TENSOR: return rebuild_tensor(m, out, a, false);
     case REBUILD_TENSOR_V3: return rebuild_tensor(m, out, a, true);
     case REBUILD_PARAMETER: /* (tensor, requires_grad, hooks) */
@@ -244,7 +245,8 @@ bool pickle_build(pickle_machine *m, const pickle_value *object,
         || state->as.list->count != 2)
         return pickle_refuse(m, "an object with attributes");
     const pickle_value *key = &state->as.list->item[0];
-    if (key->kind != PV_STR || !same("_metadata", key->as.s, key->len))
+    if (key->kind != PV_STR || !pickle_torch_same("_metadata", key->as.s,
+                                                  key->len))
         return pickle_refuse(m, "an attribute other than _metadata");
     return true;
 }

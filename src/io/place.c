@@ -1,4 +1,4 @@
-/* place.c: a file that is made beside its final name and then put there.
+/* place.c: a file that is made next to its final name and then put there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/place.h"
@@ -19,7 +19,7 @@ int place_create(const char *path)
     return open(path, flags, 0666);
 }
 
-/* Is `fd` still the file of that name? Yes, where nobody can tell. */
+/* Is `fd` still the file of that name? Yes, where no one can tell. */
 static bool still_called(int fd, const char *path)
 {
     struct stat a, b;
@@ -34,7 +34,7 @@ static bool take_lock(int fd)
 }
 
 /* What a killed process has left under the name goes (and what it called so,
- * with `tail` behind), and a link that was planted; false: a living one may be
+ * with `tail` after), and a link that was planted; false: a living one may be
  * writing it. Between open and lock the name may have become another process's:
  * it then stays, and is tried again. */
 static bool remove_left(const char *path, const char *tail)
@@ -54,7 +54,7 @@ static bool remove_left(const char *path, const char *tail)
 
 /* One name. -1 and EWOULDBLOCK: a living process has it; ENOLCK: there are no
  * locks here. */
-static int take(const char *path, const char *tail)
+static int io_place_take(const char *path, const char *tail)
 {
     enum { TRIES = 5 };
     for (int i = 0; i < TRIES; i++) {
@@ -80,7 +80,7 @@ int place_take(char *path, size_t n, const place_names *of)
     int fd = -1, k = 0;
     for (; k < PLACE_NAMES; k++) {
         of->name(path, n, of->user, k);
-        fd = take(path, of->tail);
+        fd = io_place_take(path, of->tail);
         if (fd >= 0 || errno != EWOULDBLOCK) break;
     }
     if (fd < 0 && errno != EWOULDBLOCK && errno != ENOLCK) return -1;
@@ -98,7 +98,7 @@ int place_take(char *path, size_t n, const place_names *of)
 
 int place_hold(const char *path)
 {
-    const int fd = take(path, NULL);
+    const int fd = io_place_take(path, NULL);
     return fd >= 0 || errno != ENOLCK ? fd : place_create(path);
 }
 

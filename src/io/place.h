@@ -1,4 +1,4 @@
-/* place.h: a file that is made beside its final name and then put there.
+/* place.h: a file that is made next to its final name and then put there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TT_IO_PLACE_H
@@ -8,7 +8,7 @@
 #include "io/outfile.h"
 
 /* Create `path` for reading and writing. What is there goes first: a killed
- * process of our number left it, or somebody planted a link, which is not
+ * process of our number left it, or someone planted a link, which is not
  * followed. The descriptor, or -1 and errno. */
 int place_create(const char *path);
 
@@ -16,7 +16,7 @@ int place_create(const char *path);
 typedef struct place_names {
     void (*name)(char *path, size_t n, const void *user, int k);
     const void *user;
-    const char *tail;  /* a process may make one more, with this behind; NULL */
+    const char *tail;  /* a process may make one more, with this after; NULL  */
 } place_names;
 enum { PLACE_NAMES = 16 };
 

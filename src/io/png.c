@@ -18,12 +18,12 @@
 typedef union cell {
     struct {
         union cell *before, *after;
-        size_t room;
+        size_t capacity;
     } list;
     long double align;
 } cell;
 
-/* Thousands of small blocks, the lists behind the hashes of three bytes, have
+/* Thousands of small blocks, the lists after the hashes of three bytes, have
  * one size, which the longest list needs. They are cut from slabs, which are
  * blocks themselves, and go with them. */
 enum { SMALL = 192, SLAB = 64 << 10 };
@@ -57,7 +57,7 @@ static cell *large_block(cell *old, size_t n)
     cell *c = realloc(old, n + sizeof *c);
     if (c || old) link_cell(c ? c : old);
     if (!c) longjmp(pool.refused, 1);
-    c->list.room = n;
+    c->list.capacity = n;
     return c;
 }
 
@@ -70,24 +70,24 @@ static cell *small_block(void)
     cell *c = pool.slab;
     pool.slab += SMALL_CELLS;
     pool.left -= SMALL_CELLS;
-    c->list.room = SMALL;
+    c->list.capacity = SMALL;
     return c;
 }
 
 static void *pool_realloc(void *p, size_t n)
 {
     cell *old = p ? (cell *)p - 1 : NULL;
-    if (old && n <= old->list.room) return p;
-    if (old && old->list.room > SMALL) return large_block(old, n) + 1;
+    if (old && n <= old->list.capacity) return p;
+    if (old && old->list.capacity > SMALL) return large_block(old, n) + 1;
     cell *c = n <= SMALL ? small_block() : large_block(NULL, n);
-    if (old) memcpy(c + 1, p, old->list.room);
+    if (old) memcpy(c + 1, p, old->list.capacity);
     return c + 1;
 }
 
 static void pool_free(void *p)
 {
     cell *c = p ? (cell *)p - 1 : NULL;
-    if (!c || c->list.room <= SMALL) return;
+    if (!c || c->list.capacity <= SMALL) return;
     unlink_cell(c);
     free(c);
 }
@@ -124,8 +124,8 @@ static void pool_empty(void)
 /* A whole PNG, to be freed. No part of the function below, whose variables a
  * jump must find where they were. */
 __attribute__((noinline))
-static uint8_t *compress(const uint8_t *rgb, int64_t width, int64_t height,
-                         int64_t stride, int *size)
+static uint8_t *png_compress(const uint8_t *rgb, int64_t width, int64_t height,
+                             int64_t stride, int *size)
 {
     uint8_t *p = stbi_write_png_to_mem(rgb, (int)stride, (int)width,
                                        (int)height, 3, size);
@@ -140,7 +140,7 @@ static uint8_t *try_compress(const uint8_t *rgb, int64_t width, int64_t height,
                              int64_t stride, int *size)
 {
     if (!setjmp(pool.refused))
-        return compress(rgb, width, height, stride, size);
+        return png_compress(rgb, width, height, stride, size);
     pool_empty();
     return NULL;
 }

@@ -28,7 +28,8 @@ static uint8_t clamp_byte(tt_real v)
 }
 
 /* One latent pixel; its channels are `step` apart. */
-static void project(uint8_t *rgb, const tt_real *z, int64_t C, int64_t step)
+static void preview_project(uint8_t *rgb, const tt_real *z, int64_t C,
+                            int64_t step)
 {
     tt_real s[3] = {0, 0, 0};
     for (int64_t c = 0; c < C; c++)
@@ -77,7 +78,7 @@ void tt_latent_preview(uint8_t *rgb, const tt_preview *p, const tt_real *x0,
         for (int64_t i = 0; i < h; i++)
             for (int64_t j = 0; j < w; j++) {
                 uint8_t c[3];
-                project(c, x0 + (f * C * h + i) * w + j, C, h * w);
+                preview_project(c, x0 + (f * C * h + i) * w + j, C, h * w);
                 for (int64_t a = 0; a < zoom; a++)
                     for (int64_t b = 0; b < zoom; b++)
                         memcpy(cell + (i * zoom + a) * row

@@ -18,7 +18,7 @@ enum { BITS = 22 };
 /* Output position o is the sum of taps[o] input positions from first[o] on,
  * with weights weight[o * room ...]. */
 typedef struct axis {
-    int64_t room;
+    int64_t capacity;
     int64_t *first, *taps;
     int32_t *weight;
     double *raw;
@@ -41,7 +41,7 @@ static void axis_weights(axis *a, int64_t o, int64_t in, double ratio)
     a->first[o] = begin;
     a->taps[o] = end - begin;
     for (int64_t i = 0; i < end - begin; i++)
-        a->weight[o * a->room + i] =
+        a->weight[o * a->capacity + i] =
             (int32_t)(0.5 + a->raw[i] / sum * (1 << BITS));
 }
 
@@ -49,11 +49,12 @@ static void axis_make(tt_ctx *ctx, axis *a, int64_t out, int64_t in)
 {
     const double ratio = (double)in / (double)out;
     tt_arena *mem = &ctx->scratch;
-    a->room = 2 * (int64_t)ceil(ratio < 1 ? 1 : ratio) + 1;
+    a->capacity = 2 * (int64_t)ceil(ratio < 1 ? 1 : ratio) + 1;
     a->first = tt_alloc(ctx, mem, out, sizeof *a->first, "resize");
     a->taps = tt_alloc(ctx, mem, out, sizeof *a->taps, "resize");
-    a->raw = tt_alloc(ctx, mem, a->room, sizeof *a->raw, "resize");
-    a->weight = tt_alloc(ctx, mem, out * a->room, sizeof *a->weight, "resize");
+    a->raw = tt_alloc(ctx, mem, a->capacity, sizeof *a->raw, "resize");
+    a->weight = tt_alloc(ctx, mem, out * a->capacity, sizeof *a->weight,
+                         "resize");
     for (int64_t o = 0; o < out && !ctx->status; o++)
         axis_weights(a, o, in, ratio);
 }
@@ -64,7 +65,7 @@ static void resize_line(uint8_t *out, const uint8_t *in, const axis *a,
 {
     for (int64_t o = 0; o < n; o++) {
         const uint8_t *p = in + a->first[o] * step;
-        const int32_t *w = a->weight + o * a->room;
+        const int32_t *w = a->weight + o * a->capacity;
         int64_t sum = 1 << (BITS - 1);
         for (int64_t i = 0; i < a->taps[o]; i++, p += step) sum += *p * w[i];
         sum >>= BITS;

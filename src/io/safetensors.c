@@ -6,7 +6,7 @@
  *
  * Layout  u64 N | N bytes of JSON | data to the end of the file.
  * Holds   after success the tensors tile the data buffer exactly: no hole, no
- *         overlap, nothing behind the last one. */
+ *         overlap, nothing after the last one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ typedef struct reader {
     const uint8_t *data;
 } reader;
 
-static bool refuse(reader *r, const char *name, const char *why)
+static bool safetensors_refuse(reader *r, const char *name, const char *why)
 {
     char show[IO_SHOW];
     tt_fail(r->ctx, TT_EFORMAT, "%s: tensor '%s': %s", r->f->path,
@@ -39,21 +39,23 @@ static bool refuse(reader *r, const char *name, const char *why)
 /* ---- one tensor's entry -------------------------------------------------- */
 
 /* A non-negative integer written in digits only. */
-static bool read_count(reader *r, int64_t *out, const char *name,
-                       io_lex_event e)
+static bool safetensors_read_count(reader *r, int64_t *out, const char *name,
+                                   io_lex_event e)
 {
     const io_lex *l = &r->lex;
     int64_t x = 0;
     if (e == JSON_ERROR) return false;
     if (e != JSON_NUMBER)
-        return refuse(r, name, "shape and data_offsets must hold integers");
+        return safetensors_refuse(r, name,
+                                  "shape and data_offsets must hold integers");
     for (size_t i = 0; i < l->len; i++) {
         char c = l->str[i];
         if (c < '0' || c > '9')
-            return refuse(r, name, "sizes and offsets must be non-negative "
-                          "integers without point or exponent");
+            return safetensors_refuse(r, name,
+                                      "sizes and offsets must be non-negative "
+                                      "integers without point or exponent");
         if (!tt_checked_mul(&x, x, 10) || !tt_checked_add(&x, x, c - '0'))
-            return refuse(r, name, "a size or offset is too large");
+            return safetensors_refuse(r, name, "a size or offset is too large");
     }
     *out = x;
     return true;
@@ -67,8 +69,9 @@ static bool read_counts(reader *r, int64_t *out, int max, int *n,
     for (;;) {
         io_lex_event e = io_lex_next(&r->lex);
         if (e == JSON_ARRAY_END) return true;
-        if (e != JSON_ERROR && *n == max) return refuse(r, name, too_many);
-        if (!read_count(r, &out[*n], name, e)) return false;
+        if (e != JSON_ERROR && *n == max)
+            return safetensors_refuse(r, name, too_many);
+        if (!safetensors_read_count(r, &out[*n], name, e)) return false;
         ++*n;
     }
 }
@@ -86,7 +89,7 @@ static bool read_dtype(reader *r, tt_dtype *t, const char *name)
     snprintf(why, sizeof why, "unknown or unsupported dtype %s; take a file in "
              "bf16, or in fp8 with scales",
              io_show(show, text, strlen(text)));
-    return refuse(r, name, why);
+    return safetensors_refuse(r, name, why);
 }
 
 static bool key_is(const io_lex *l, const char *word)
@@ -106,7 +109,7 @@ typedef struct description {
     int64_t shape[TT_MAX_RANK];
 } description;
 
-/* One member of the object behind a tensor's name, its key already read. */
+/* One member of the object after a tensor's name, its key already read. */
 static bool read_member(reader *r, const char *name, description *m,
                         int64_t range[2])
 {
@@ -118,16 +121,18 @@ static bool read_member(reader *r, const char *name, description *m,
     if (e == JSON_ERROR) return false;
     if (is_dtype)
         return e == JSON_STRING ? read_dtype(r, &m->dtype, name)
-                                : refuse(r, name, "dtype must be a string");
+                                : safetensors_refuse(r, name,
+                                                     "dtype must be a string");
     if (e != JSON_ARRAY)
-        return refuse(r, name, "shape and data_offsets must be arrays");
+        return safetensors_refuse(r, name,
+                                  "shape and data_offsets must be arrays");
     return is_shape ? read_counts(r, m->shape, TT_MAX_RANK, &m->nshape, name,
                                   "more than 8 dimensions")
                     : read_counts(r, range, 2, &m->noffsets, name,
                                   "data_offsets must be two integers");
 }
 
-/* The object behind a tensor's name, its '{' already read. */
+/* The object after a tensor's name, its '{' already read. */
 static bool read_entry(reader *r, const char *name, tt_tensor *t,
                        int64_t range[2])
 {
@@ -139,14 +144,16 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
         if (!read_member(r, name, &m, range)) return false;
     }
     if (m.dtype == TT_NONE || m.nshape < 0 || m.noffsets < 0)
-        return refuse(r, name, "lacks dtype, shape or data_offsets");
+        return safetensors_refuse(r, name,
+                                  "lacks dtype, shape or data_offsets");
     if (m.noffsets != 2)
-        return refuse(r, name, "data_offsets must be two integers");
+        return safetensors_refuse(r, name, "data_offsets must be two integers");
     int64_t want;
     if (!tt_checked_size(&want, m.shape, m.nshape, tt_dtype_size(m.dtype)))
-        return refuse(r, name, "its byte count overflows");
+        return safetensors_refuse(r, name, "its byte count overflows");
     if (range[1] < range[0] || range[1] - range[0] != want)
-        return refuse(r, name, "data_offsets do not fit shape and dtype");
+        return safetensors_refuse(r, name,
+                                  "data_offsets do not fit shape and dtype");
     if (range[1] > r->declared) r->declared = range[1];
     const bool there = range[1] <= r->nbytes; /* else check_whole refuses */
     *t = tt_tensor_stored(r->data + (there ? range[0] : 0), m.dtype,
@@ -215,7 +222,7 @@ static const char *take_name(reader *r)
     name[n] = '\0';
     r->pool += n + 1;
     if (!memchr(name, '\0', n)) return name;
-    refuse(r, name, "its name contains a NUL character");
+    safetensors_refuse(r, name, "its name contains a NUL character");
     return NULL;
 }
 
@@ -241,7 +248,7 @@ static bool read_tensors(reader *r, const char *text, size_t n)
         e = io_lex_next(l);
         if (e == JSON_ERROR) return false;
         if (e != JSON_OBJECT)
-            return refuse(r, entry->name, "expected an object");
+            return safetensors_refuse(r, entry->name, "expected an object");
         if (!read_entry(r, entry->name, &entry->t, &r->range[2 * i]))
             return false;
         i++;
@@ -273,7 +280,7 @@ static bool check_tiling(reader *r)
 }
 
 /* Is the file as long as its header says? */
-static bool check_whole(reader *r)
+static bool safetensors_check_whole(reader *r)
 {
     const int64_t size = r->f->map.size;
     int64_t whole;
@@ -299,7 +306,8 @@ static bool read_header(reader *r, const char *text, size_t n)
     r->pool = tt_alloc(ctx, &r->f->arena, (int64_t)n + 1, 1, "tensor names");
     r->range = tt_alloc(ctx, &ctx->scratch, 2 * count, sizeof *r->range,
                         "tensor ranges");
-    return r->pool && r->range && read_tensors(r, text, n) && check_whole(r)
+    return r->pool && r->range && read_tensors(r, text,
+                                               n) && safetensors_check_whole(r)
         && check_tiling(r);
 }
 

@@ -30,7 +30,7 @@ static size_t scaled_prefix(const char *name)
     return n ? n : length_before(name, ".weight_scale");
 }
 
-static tt_status refuse(tt_weights *w, const weight *x, const char *why)
+static tt_status scales_refuse(tt_weights *w, const weight *x, const char *why)
 {
     char show[IO_SHOW];
     return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s': %s", w->path,
@@ -67,7 +67,7 @@ static float *read_scales(tt_weights *w, const weight *x, int64_t n)
     tt_widen_f32(v, packed, x->t.dtype, n);
     for (int64_t i = 0; i < n; i++)
         if (!(v[i] > 0) || v[i] - v[i] != 0) {
-            refuse(w, x, "a scale that is not a positive number");
+            scales_refuse(w, x, "a scale that is not a positive number");
             return NULL;
         }
     return v;
@@ -82,7 +82,8 @@ static tt_status scale(tt_weights *w, const weight *x, weight *target)
                    && s->dim[0] == n && tt_dtype_block(t->dtype) == 1;
     if ((n != 1 && !rows) || !tt_dtype_is_real(s->dtype)
         || tt_dtype_block(s->dtype) != 1) return refuse_scale(w, x, target);
-    if (t->scale != 0) return refuse(w, x, "a second scale of one weight");
+    if (t->scale != 0)
+        return scales_refuse(w, x, "a second scale of one weight");
     const float *v = read_scales(w, x, n);
     if (!v) return w->ctx->status;
     t->scale = rows ? 1 : v[0];
@@ -102,7 +103,8 @@ static char *weight_of(tt_weights *w, const char *x, size_t n)
 }
 
 /* Apply one scale; *used tells whether its weight is there. */
-static tt_status apply(tt_weights *w, const weight *x, size_t n, bool *used)
+static tt_status scales_apply(tt_weights *w, const weight *x, size_t n,
+                              bool *used)
 {
     const tt_arena_mark m = tt_arena_here(&w->ctx->scratch);
     const char *name = weight_of(w, x->name, n);
@@ -160,7 +162,7 @@ static tt_status check_note(tt_weights *w, const weight *x, size_t prefix,
     const tt_tensor *t = &x->t;
     const int64_t n = tt_tensor_count(t);
     if (t->dtype != TT_U8 || n < 1 || n > 4096 || !tt_tensor_packed(t))
-        return refuse(w, x, "expected a JSON text in a U8 tensor");
+        return scales_refuse(w, x, "expected a JSON text in a U8 tensor");
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const char *name = weight_of(w, x->name, prefix);
     const weight *target = name ? weights_item(w, name) : NULL;
@@ -232,7 +234,7 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
         bool used = x->used_up || length_before(x->name, ".scale_input")
                     || length_before(x->name, ".input_scale");
         scaled |= n > 0;
-        if (n > 0) TT_TRY(apply(w, x, n, &used));
+        if (n > 0) TT_TRY(scales_apply(w, x, n, &used));
         x->used_up = used;
     }
     for (int64_t i = 0; i < w->count; i++)
@@ -241,8 +243,9 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
     w->count = kept;
     for (int64_t i = 0; scaled && i < w->count; i++)
         if (is_fp8(w->item[i].t.dtype) && w->item[i].t.scale == 0)
-            return refuse(w, &w->item[i], "an 8-bit weight without its scale, "
-                          "in a file whose 8-bit weights are scaled: the "
-                          "values would be wrong");
+            return scales_refuse(w, &w->item[i],
+                                 "an 8-bit weight without its scale, in a file "
+                                 "whose 8-bit weights are scaled: the values "
+                                 "would be wrong");
     return TT_OK;
 }

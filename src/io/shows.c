@@ -21,14 +21,14 @@ typedef struct video_file {
     uint64_t size;
 } video_file;
 
-static bool get(const video_file *v, uint64_t at, void *to, size_t n)
+static bool shows_get(const video_file *v, uint64_t at, void *to, size_t n)
 {
     return at <= v->size && n <= v->size - at
         && pread(v->fd, to, n, (off_t)at) == (ssize_t)n;
 }
 
 /* n bytes, the highest first. */
-static uint64_t number(const uint8_t *p, int n)
+static uint64_t shows_number(const uint8_t *p, int n)
 {
     uint64_t x = 0;
     for (int i = 0; i < n; i++) x = x << 8 | p[i];
@@ -52,13 +52,13 @@ static bool y4m_shows(const video_file *v)
 
 /* ---- mp4 ----------------------------------------------------------------- */
 
-/* Boxes, length and name first: a fragment is "moof" with "mdat" behind it. */
+/* Boxes, length and name first: a fragment is "moof" with "mdat" after it.  */
 static bool mp4_shows(const video_file *v)
 {
     uint8_t box[8];
     bool fragment = false;
-    for (uint64_t at = 0, n; get(v, at, box, sizeof box); at += n) {
-        n = number(box, 4);
+    for (uint64_t at = 0, n; shows_get(v, at, box, sizeof box); at += n) {
+        n = shows_number(box, 4);
         if (n < sizeof box) return false;
         if (fragment && !memcmp(box + 4, "mdat", 4))
             return n > sizeof box && n <= v->size - at;
@@ -76,10 +76,10 @@ static int ebml_number(const video_file *v, uint64_t at, bool mark,
 {
     uint8_t p[8];
     int n = 1;
-    if (!get(v, at, p, 1) || !p[0]) return 0;
+    if (!shows_get(v, at, p, 1) || !p[0]) return 0;
     while (!(p[0] >> (8 - n))) n++;
-    if (!get(v, at, p, (size_t)n)) return 0;
-    *out = number(p, n);
+    if (!shows_get(v, at, p, (size_t)n)) return 0;
+    *out = shows_number(p, n);
     if (!mark) *out &= ((uint64_t)1 << (7 * n)) - 1;
     return n;
 }
@@ -110,12 +110,12 @@ static uint64_t colours(uint8_t flags)
     return flags & 0x80 ? 3u << ((flags & 7) + 1) : 0;
 }
 
-/* Behind pieces of up to 255 bytes, each with its length, up to one of none. */
+/* After pieces of up to 255 bytes, each with its length, up to one of none.  */
 static bool skip_pieces(const video_file *v, uint64_t *at)
 {
     uint8_t n;
     do {
-        if (!get(v, *at, &n, 1)) return false;
+        if (!shows_get(v, *at, &n, 1)) return false;
         *at += 1 + (uint64_t)n;
     } while (n);
     return true;
@@ -124,13 +124,14 @@ static bool skip_pieces(const video_file *v, uint64_t *at)
 static bool gif_shows(const video_file *v)
 {
     uint8_t head[13], block[10];
-    if (!get(v, 0, head, sizeof head) || memcmp(head, "GIF8", 4)) return false;
+    if (!shows_get(v, 0, head, sizeof head) || memcmp(head, "GIF8", 4))
+        return false;
     uint64_t at = sizeof head + colours(head[10]);
-    while (get(v, at, block, 1) && block[0] == '!') {
+    while (shows_get(v, at, block, 1) && block[0] == '!') {
         at += 2; /* and its label */
         if (!skip_pieces(v, &at)) return false;
     }
-    if (!get(v, at, block, sizeof block) || block[0] != ',') return false;
+    if (!shows_get(v, at, block, sizeof block) || block[0] != ',') return false;
     at += sizeof block + colours(block[9]) + 1; /* the size of its codes */
     return skip_pieces(v, &at);
 }

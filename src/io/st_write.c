@@ -7,7 +7,7 @@
  *         (tt_st_reserve); when there is none or too little, it writes
  *         "<path>.part-0h" = header + data. Either is flushed to the disk and
  *         renamed to <path>. A lock tells a living writer from a killed one,
- *         whose files go with the next; beside a living one it is
+ *         whose files go with the next; next to a living one it is
  *         "<path>.part-1" and so on, and where there are no locks
  *         "<path>.part-<pid>". "<path>.part" may be half of a download.
  * Holds   tensors lie in the order of tt_st_add without gaps; the header is
@@ -47,7 +47,7 @@ struct tt_st_writer {
     bool is_new;        /* nothing had that name at the start                 */
     int fd;             /* of data_path */
     int64_t nbytes;
-    int64_t room;       /* bytes left in front of the data in fd */
+    int64_t capacity;   /* bytes left in front of the data in fd */
     item *first, *last;
     pair *meta, *last_meta;
     char *buf;          /* small writes are collected here */
@@ -64,8 +64,8 @@ static tt_status cannot(tt_st_writer *w, const char *what)
                    place_reason());
 }
 
-static tt_status write_all(tt_st_writer *w, int fd, const void *data,
-                           size_t n)
+static tt_status st_write_write_all(tt_st_writer *w, int fd, const void *data,
+                                    size_t n)
 {
     const char *p = data;
     while (n > 0) {
@@ -85,13 +85,13 @@ static tt_status empty_buffer(tt_st_writer *w)
 {
     size_t n = w->used;
     w->used = 0;
-    return n ? write_all(w, w->fd, w->buf, n) : TT_OK;
+    return n ? st_write_write_all(w, w->fd, w->buf, n) : TT_OK;
 }
 
-static tt_status put(tt_st_writer *w, const void *data, size_t n)
+static tt_status st_write_put(tt_st_writer *w, const void *data, size_t n)
 {
     if (w->used + n > BUFFER) TT_TRY(empty_buffer(w));
-    if (n >= BUFFER) return write_all(w, w->fd, data, n);
+    if (n >= BUFFER) return st_write_write_all(w, w->fd, data, n);
     if (n > 0) memcpy(w->buf + w->used, data, n);
     w->used += n;
     return TT_OK;
@@ -105,12 +105,12 @@ static tt_status put_values(tt_st_writer *w, const void *data, size_t n,
     unsigned char some[SOME];
     const size_t size = tt_dtype_size(type);
     if (tt_host_little_endian() || tt_dtype_block(type) > 1)
-        return put(w, data, n);
+        return st_write_put(w, data, n);
     for (size_t at = 0; at < n; at += SOME) {
         const size_t k = n - at < SOME ? n - at : SOME;
         memcpy(some, (const char *)data + at, k);
         tt_swap_stored(some, type, (int64_t)(k / size));
-        TT_TRY(put(w, some, k));
+        TT_TRY(st_write_put(w, some, k));
     }
     return TT_OK;
 }
@@ -122,7 +122,7 @@ static void name_part(char *path, size_t n, const void *final, int k)
 
 /* A fresh file for the data, for reading as well, and the name of one for
  * header and data: under the lock of the first, whoever left one was killed. */
-static tt_status create(tt_st_writer *w, size_t n)
+static tt_status st_write_create(tt_st_writer *w, size_t n)
 {
     const place_names of = {name_part, w->final, "h"};
     w->fd = place_take(w->data_path, n, &of);
@@ -158,7 +158,7 @@ static tt_status prepare(tt_st_writer *w, const char *path)
     if (w->ctx->status) return w->ctx->status;
     TT_TRY(check_target(w));
     w->is_new = place_is_new(w->ctx, w->final);
-    return create(w, n);
+    return st_write_create(w, n);
 }
 
 tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path)
@@ -178,13 +178,14 @@ tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path)
 /* ---- add ----------------------------------------------------------------- */
 
 /* Are all values of the tensor added last there? */
-static bool complete(const tt_st_writer *w)
+static bool st_write_complete(const tt_st_writer *w)
 {
     return !w->last || w->last->end == w->nbytes;
 }
 
 /* A call that this file cannot take, with the rule it breaks. */
-static tt_status refuse(tt_st_writer *w, const char *name, const char *rule)
+static tt_status st_write_refuse(tt_st_writer *w, const char *name,
+                                 const char *rule)
 {
     return tt_fail(w->ctx, TT_EINVAL, "%s: tensor %s: %s", w->path, name, rule);
 }
@@ -210,8 +211,8 @@ tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes)
         return tt_fail(w->ctx, TT_EINVAL, "%s: room for a header is reserved "
                        "before the first tensor, and is not negative",
                        w->path);
-    w->room = (nbytes + 8 + 7) / 8 * 8;
-    return lseek(w->fd, (off_t)w->room, SEEK_SET) < 0 ? cannot(w, "write")
+    w->capacity = (nbytes + 8 + 7) / 8 * 8;
+    return lseek(w->fd, (off_t)w->capacity, SEEK_SET) < 0 ? cannot(w, "write")
                                                       : TT_OK;
 }
 
@@ -223,15 +224,16 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
     item *t = tt_alloc0(w->ctx, &w->arena, 1, sizeof *t, "a tensor entry");
     if (!t) return w->ctx->status;
     if (rank < 0 || rank > TT_MAX_RANK || dtype == TT_NONE)
-        return refuse(w, name, "it needs a type and a rank of 0 to 8");
-    if (!complete(w))
-        return refuse(w, w->last->name, "not all its values were written");
+        return st_write_refuse(w, name, "it needs a type and a rank of 0 to 8");
+    if (!st_write_complete(w))
+        return st_write_refuse(w, w->last->name,
+                               "not all its values were written");
     if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype))
         || !tt_checked_add(&end, w->nbytes, n))
         return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
                        "size", w->path, name);
     if (!data && n)
-        return refuse(w, name, "without data, axis 0 or 1 must be 0");
+        return st_write_refuse(w, name, "without data, axis 0 or 1 must be 0");
     t->name = tt_strdup(w->ctx, &w->arena, name);
     t->dtype = dtype;
     t->rank = rank;
@@ -252,7 +254,8 @@ tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
     int64_t none[TT_MAX_RANK + 1] = {0}, n;
     TT_TRY(w->ctx->status);
     if (tt_dtype_block(dtype) != 1 || rank < 0 || rank > TT_MAX_RANK)
-        return refuse(w, name, "it needs a plain type and a rank of 0 to 8");
+        return st_write_refuse(w, name, "it needs a plain type and a rank of 0 "
+                               "to 8");
     TT_TRY(tt_st_add(w, name, dtype, 1, none, NULL));
     if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype))
         || !tt_checked_add(&w->last->end, w->last->begin, n))
@@ -268,10 +271,10 @@ tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes)
     if (!w) return TT_EINVAL;
     if (w->ctx->status) return w->ctx->status;
     if (!w->last || nbytes > (uint64_t)(w->last->end - w->nbytes))
-        return refuse(w, w->last ? w->last->name : "(none)",
-                      "more bytes are given than it has left");
+        return st_write_refuse(w, w->last ? w->last->name : "(none)",
+                               "more bytes are given than it has left");
     w->nbytes += (int64_t)nbytes;
-    return put(w, data, nbytes);
+    return st_write_put(w, data, nbytes);
 }
 
 tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
@@ -282,9 +285,10 @@ tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
     int64_t n, dim[TT_MAX_RANK];
     if (w->ctx->status) return w->ctx->status;
     if (!t || axis < 0 || axis > 1 || axis >= t->rank || rows < 0
-        || (axis == 1 && t->dim[0] != 1) || !complete(w))
-        return refuse(w, t ? t->name : "(none)", "only axis 0, or axis 1 "
-                      "behind an axis of 1, of the last tensor can grow");
+        || (axis == 1 && t->dim[0] != 1) || !st_write_complete(w))
+        return st_write_refuse(w, t ? t->name : "(none)",
+                               "only axis 0, or axis 1 after an axis of 1, of "
+                               "the last tensor can grow");
     memcpy(dim, t->dim, sizeof dim);
     dim[axis] = rows;
     if (!tt_checked_size(&n, dim, t->rank, tt_dtype_size(t->dtype))
@@ -377,7 +381,7 @@ static void add_header(text *o, const tt_st_writer *w)
 }
 
 /* The header's text, in the writer's arena. */
-static tt_status make_header(tt_st_writer *w, text *o)
+static tt_status st_write_make_header(tt_st_writer *w, text *o)
 {
     *o = (text){NULL, 0};
     add_header(o, w);
@@ -396,19 +400,19 @@ static tt_status write_header(tt_st_writer *w, int fd, const text *o,
 {
     uint8_t length[8];
     put_le64(length, o->n + padding);
-    TT_TRY(write_all(w, fd, length, 8));
-    TT_TRY(write_all(w, fd, o->to, o->n));
+    TT_TRY(st_write_write_all(w, fd, length, 8));
+    TT_TRY(st_write_write_all(w, fd, o->to, o->n));
     memset(w->buf, ' ', BUFFER);
     for (size_t n; padding > 0; padding -= n) {
         n = padding < BUFFER ? padding : BUFFER;
-        TT_TRY(write_all(w, fd, w->buf, n));
+        TT_TRY(st_write_write_all(w, fd, w->buf, n));
     }
     return TT_OK;
 }
 
 /* ---- finish -------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static int st_write_by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -421,7 +425,7 @@ static tt_status check_names(tt_st_writer *w)
     if (!name) return w->ctx->status;
     n = 0;
     for (const item *t = w->first; t; t = t->next) name[n++] = t->name;
-    if (n > 1) qsort(name, (size_t)n, sizeof *name, by_name);
+    if (n > 1) qsort(name, (size_t)n, sizeof *name, st_write_by_name);
     for (int64_t i = 1; i < n; i++)
         if (!strcmp(name[i - 1], name[i]))
             return tt_fail(w->ctx, TT_EINVAL, "%s: tensor name '%s' is used "
@@ -431,7 +435,7 @@ static tt_status check_names(tt_st_writer *w)
 
 static tt_status copy_data(tt_st_writer *w, int to)
 {
-    if (lseek(w->fd, (off_t)w->room, SEEK_SET) < 0)
+    if (lseek(w->fd, (off_t)w->capacity, SEEK_SET) < 0)
         return cannot(w, "read its data again");
     for (int64_t left = w->nbytes; left > 0;) {
         ssize_t k = read(w->fd, w->buf, BUFFER);
@@ -440,7 +444,7 @@ static tt_status copy_data(tt_st_writer *w, int to)
             if (k == 0) errno = EIO;
             return cannot(w, "read its data again");
         }
-        TT_TRY(write_all(w, to, w->buf, (size_t)k));
+        TT_TRY(st_write_write_all(w, to, w->buf, (size_t)k));
         left -= k;
     }
     return TT_OK;
@@ -465,7 +469,7 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
 {
     if (lseek(w->fd, 0, SEEK_SET) < 0) return cannot(w, "write its header");
     TT_TRY(write_header(w, w->fd, header,
-                        (size_t)w->room - 8 - header->n));
+                        (size_t)w->capacity - 8 - header->n));
     if (fsync(w->fd)) return cannot(w, "flush");
     const int held = dup(w->fd); /* keeps its lock until the name is gone */
     const int fd = w->fd;
@@ -482,12 +486,13 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
 static tt_status write_full(tt_st_writer *w)
 {
     text header;
-    if (!complete(w))
-        return refuse(w, w->last->name, "not all its values were written");
+    if (!st_write_complete(w))
+        return st_write_refuse(w, w->last->name,
+                               "not all its values were written");
     TT_TRY(empty_buffer(w));
     TT_TRY(check_names(w));
-    TT_TRY(make_header(w, &header));
-    return (int64_t)header.n + 8 <= w->room ? finish_in_place(w, &header)
+    TT_TRY(st_write_make_header(w, &header));
+    return (int64_t)header.n + 8 <= w->capacity ? finish_in_place(w, &header)
                                             : finish_copy(w, &header);
 }
 

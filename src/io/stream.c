@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   nobody is waited for inside open(2) or read(2): a pipe is opened
+ * Model   no one is waited for inside open(2) or read(2): a pipe is opened
  *         without its writer, and poll(2) waits, a tenth of a second at a
  *         time, so that no signal can fall between the question and the wait.
  * Holds   the flags of the standard input, which others share, stay as they
@@ -18,13 +18,13 @@
 
 enum { PAUSE = 100 }; /* milliseconds */
 
-static tt_status failed(io_stream *s)
+static tt_status stream_failed(io_stream *s)
 {
     return tt_fail(s->ctx, TT_EIO, "cannot read %s: %s", s->name,
                    strerror(errno));
 }
 
-/* Until there is a byte, an end or an error to be read. A pipe that nobody has
+/* Until there is a byte, an end or an error to be read. A pipe that no one has
  * opened for writing yet has none of these. */
 static tt_status wait_for_bytes(io_stream *s)
 {
@@ -34,12 +34,12 @@ static tt_status wait_for_bytes(io_stream *s)
 }
 
 /* What is there, at most n bytes; 0 at the end and after a failure. */
-static size_t read_some(io_stream *s, void *out, size_t n)
+static size_t stream_read_some(io_stream *s, void *out, size_t n)
 {
     while (!s->ended && !s->ctx->status && !wait_for_bytes(s)) {
         const ssize_t got = read(s->fd, out, n);
         if (got > 0) return (size_t)got;
-        if (got < 0 && errno != EINTR && errno != EAGAIN) failed(s);
+        if (got < 0 && errno != EINTR && errno != EAGAIN) stream_failed(s);
         s->ended = got == 0;
     }
     return 0;
@@ -50,7 +50,7 @@ static bool refill(io_stream *s)
 {
     if (s->at == s->n) {
         s->at = 0;
-        s->n = read_some(s, s->buf, sizeof s->buf);
+        s->n = stream_read_some(s, s->buf, sizeof s->buf);
     }
     return s->at < s->n;
 }
@@ -73,7 +73,7 @@ tt_status stream_open(tt_ctx *ctx, io_stream *s, const char *path)
     if (ctx->status) return ctx->status;
     s->fd = standard ? STDIN_FILENO
                      : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (s->fd < 0) return failed(s);
+    if (s->fd < 0) return stream_failed(s);
     refill(s);
     if (ctx->status) stream_close(s);
     return ctx->status;
@@ -94,7 +94,7 @@ size_t stream_read(io_stream *s, void *out, size_t n)
     s->at += kept;
     size_t got = kept;
     for (size_t more = 1; got < n && more; got += more)
-        more = read_some(s, (char *)out + got, n - got);
+        more = stream_read_some(s, (char *)out + got, n - got);
     return got;
 }
 

@@ -45,7 +45,7 @@ typedef struct walk {
     frame frame[DEPTH_LIMIT + 1];
 } walk;
 
-static bool refuse(walk *w, const char *why)
+static bool torchfile_refuse(walk *w, const char *why)
 {
     tt_fail(w->ctx, TT_EFORMAT, "%s: data.pkl refused: %s", w->f->path, why);
     return false;
@@ -58,7 +58,7 @@ typedef struct keyed {
     int64_t at;
 } keyed;
 
-static int key_order(const void *a, const void *b)
+static int torchfile_key_order(const void *a, const void *b)
 {
     const keyed *x = a, *y = b;
     const pickle_value *k = x->key, *l = y->key;
@@ -72,10 +72,10 @@ static int key_order(const void *a, const void *b)
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static bool same_key(const keyed *x, const keyed *y)
+static bool torchfile_same_key(const keyed *x, const keyed *y)
 {
     keyed z = {y->key, x->at};
-    return key_order(x, &z) == 0;
+    return torchfile_key_order(x, &z) == 0;
 }
 
 static bool check_keys(walk *w, const pickle_list *d)
@@ -84,14 +84,16 @@ static bool check_keys(walk *w, const pickle_list *d)
     for (int64_t i = 0; i < n; i++) {
         const pickle_value *k = &d->item[2 * i];
         if (k->kind != PV_STR && k->kind != PV_INT)
-            return refuse(w, "a key that is neither text nor integer");
+            return torchfile_refuse(w,
+                                    "a key that is neither text nor integer");
         if (k->kind == PV_STR && k->len > KEY_LIMIT)
-            return refuse(w, "a key of more than 1024 bytes");
+            return torchfile_refuse(w, "a key of more than 1024 bytes");
         if (k->kind == PV_STR && memchr(k->as.s, '\0', k->len))
-            return refuse(w, "a key that contains a NUL character");
+            return torchfile_refuse(w, "a key that contains a NUL character");
     }
     if (n * (int64_t)sizeof(keyed) > w->budget)
-        return refuse(w, "more keys than a dictionary of tensors needs");
+        return torchfile_refuse(w, "more keys than a dictionary of tensors "
+                                "needs");
     return true;
 }
 
@@ -106,9 +108,9 @@ static bool unique_keys(walk *w, pickle_list *d)
     bool *drop = tt_alloc0(w->ctx, w->arena, n, sizeof *drop, "dictionary");
     if (!s || !drop) return false;
     for (int64_t i = 0; i < n; i++) s[i] = (keyed){&d->item[2 * i], i};
-    qsort(s, (size_t)n, sizeof *s, key_order);
+    qsort(s, (size_t)n, sizeof *s, torchfile_key_order);
     for (int64_t i = 0, first = 0; i < n; i++) {
-        if (i > 0 && same_key(&s[first], &s[i])) {
+        if (i > 0 && torchfile_same_key(&s[first], &s[i])) {
             d->item[2 * s[first].at + 1] = d->item[2 * s[i].at + 1];
             drop[s[i].at] = true;
         } else {
@@ -131,7 +133,7 @@ static bool unique_keys(walk *w, pickle_list *d)
 static bool enter(walk *w, const pickle_value *v, const frame *at)
 {
     if (w->depth == DEPTH_LIMIT)
-        return refuse(w, "values nested deeper than 32");
+        return torchfile_refuse(w, "values nested deeper than 32");
     if (v->kind == PV_DICT && !w->filling && !unique_keys(w, v->as.list))
         return false;
     frame *f = &w->frame[w->depth++];
@@ -142,7 +144,7 @@ static bool enter(walk *w, const pickle_value *v, const frame *at)
     return true;
 }
 
-static void fill(walk *w, const frame *last, const tt_tensor *t)
+static void torchfile_fill(walk *w, const frame *last, const tt_tensor *t)
 {
     tt_entry *e = &w->f->entry[w->count];
     char *name = w->to;
@@ -169,19 +171,21 @@ static void fill(walk *w, const frame *last, const tt_tensor *t)
 static bool found(walk *w, const frame *last, const tt_tensor *t)
 {
     if (w->filling) {
-        fill(w, last, t);
+        torchfile_fill(w, last, t);
     } else {
         if (!tt_checked_add(&w->values, w->values, tt_tensor_bytes(t))
             || w->values > w->max_values)
-            return refuse(w, "tensors that repeat their data beyond all "
-                             "measure");
+            return torchfile_refuse(w, "tensors that repeat their data beyond "
+                                    "all measure");
         w->slots += w->depth;
         for (int i = 1; i <= w->depth; i++) {
             const frame *f = i < w->depth ? &w->frame[i] : last;
             w->text += 2 * ((int64_t)f->nkey + 1);
         }
         if (w->text + 8 * w->slots + ENTRY_BYTES * (w->count + 1) > w->budget)
-            return refuse(w, "more names than a dictionary of tensors needs");
+            return torchfile_refuse(w,
+                                    "more names than a dictionary of tensors "
+                                    "needs");
     }
     w->count++;
     return true;
@@ -190,13 +194,14 @@ static bool found(walk *w, const frame *last, const tt_tensor *t)
 static bool visit(walk *w, const pickle_value *v, const frame *at)
 {
     if (++w->visits > w->max_visits)
-        return refuse(w, "more values than a dictionary of tensors needs");
+        return torchfile_refuse(w, "more values than a dictionary of tensors "
+                                "needs");
     switch (v->kind) {
     case PV_TENSOR: return found(w, at, v->as.tensor);
     case PV_DICT: case PV_LIST: case PV_TUPLE: return enter(w, v, at);
     case PV_TAG: case PV_STORAGE:
-        return refuse(w, "a value that is not a tensor, dictionary, list, "
-                         "text or number");
+        return torchfile_refuse(w, "a value that is not a tensor, dictionary, "
+                                "list, text or number");
     default: return true;
     }
 }

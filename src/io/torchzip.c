@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Only the central directory is believed; a local header is read for the
- * lengths of its own name and extra field. CRCs are not judged here: torch
+ * lengths of its own name and extra field. CRCs are not checked here: torch
  * may write dummies and does not check them either; verify.c does.
  * Holds   after success all entries are stored (not compressed), lie inside
  *         the file in front of the directory and do not overlap. */
@@ -29,7 +29,7 @@ typedef struct directory {
     int64_t at, size, count;
 } directory;
 
-static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *why)
+static tt_status torchzip_refuse(tt_ctx *ctx, const tt_file *f, const char *why)
 {
     return tt_fail(ctx, TT_EFORMAT, "%s: damaged PyTorch zip file: %s",
                    f->path, why);
@@ -54,19 +54,22 @@ static tt_status read_end64(tt_ctx *ctx, directory *d, const tt_file *f,
     const uint8_t *p = f->map.data;
     uint64_t at = le64(p + locator + 8);
     if (le32(p + locator + 4) != 0 || le32(p + locator + 16) > 1)
-        return refuse(ctx, f, "more than one disk");
+        return torchzip_refuse(ctx, f, "more than one disk");
     if (at > (uint64_t)locator || (uint64_t)locator - at < END64_SIZE
         || le32(p + at) != SIG_END64)
-        return refuse(ctx, f, "no ZIP64 end record where its locator points");
+        return torchzip_refuse(ctx, f, "no ZIP64 end record where its locator "
+                               "points");
     p += at;
     uint64_t size = le64(p + 4), here = le64(p + 24), count = le64(p + 32);
     if (size < END64_SIZE - 12 || size > (uint64_t)locator - at - 12)
-        return refuse(ctx, f, "impossible size of the ZIP64 end record");
+        return torchzip_refuse(ctx, f,
+                               "impossible size of the ZIP64 end record");
     if (le32(p + 16) != 0 || le32(p + 20) != 0 || here != count)
-        return refuse(ctx, f, "more than one disk");
+        return torchzip_refuse(ctx, f, "more than one disk");
     if (count > INT64_MAX || le64(p + 40) > INT64_MAX
         || le64(p + 48) > INT64_MAX)
-        return refuse(ctx, f, "impossible numbers in the ZIP64 end record");
+        return torchzip_refuse(ctx, f,
+                               "impossible numbers in the ZIP64 end record");
     *d = (directory){(int64_t)le64(p + 48), (int64_t)le64(p + 40),
                      (int64_t)count};
     *end = (int64_t)at;
@@ -77,20 +80,21 @@ static tt_status find_directory(tt_ctx *ctx, directory *d, const tt_file *f)
 {
     int64_t end = find_end(&f->map), next;
     if (end < 0)
-        return refuse(ctx, f, "no end record: it is cut off; fetch "
+        return torchzip_refuse(ctx, f, "no end record: it is cut off; fetch "
                               "it again");
     const uint8_t *p = f->map.data + end;
     if (end >= LOCATOR_SIZE && le32(p - LOCATOR_SIZE) == SIG_LOCATOR) {
         TT_TRY(read_end64(ctx, d, f, end - LOCATOR_SIZE, &end));
     } else {
         if (le16(p + 4) != 0 || le16(p + 6) != 0 || le16(p + 8) != le16(p + 10))
-            return refuse(ctx, f, "more than one disk");
+            return torchzip_refuse(ctx, f, "more than one disk");
         *d = (directory){le32(p + 16), le32(p + 12), le16(p + 10)};
     }
     if (!tt_checked_add(&next, d->at, d->size) || next > end)
-        return refuse(ctx, f, "the directory lies outside the file");
+        return torchzip_refuse(ctx, f, "the directory lies outside the file");
     if (d->count > d->size / CENTRAL_SIZE)
-        return refuse(ctx, f, "more entries than the directory can hold");
+        return torchzip_refuse(ctx, f,
+                               "more entries than the directory can hold");
     return TT_OK;
 }
 
@@ -98,7 +102,7 @@ static tt_status find_directory(tt_ctx *ctx, directory *d, const tt_file *f)
 
 /* Replace 32-bit fields that are all ones by the values of the ZIP64 extra
  * field, which stand there in this order. */
-static bool widen(uint64_t *field[3], const uint8_t *extra, size_t n)
+static bool torchzip_widen(uint64_t *field[3], const uint8_t *extra, size_t n)
 {
     const uint8_t *p = NULL, *end = NULL;
     for (size_t i = 0; i + 4 <= n;) {
@@ -153,7 +157,7 @@ static const char *read_central(zip_entry *e, const uint8_t *p, int64_t n,
                "archive with a checkpoint in it, unpack it";
     uint64_t size = le32(p + 24), packed = le32(p + 20), at = le32(p + 42);
     uint64_t *field[3] = {&size, &packed, &at};
-    if (!widen(field, p + CENTRAL_SIZE + nname, nextra))
+    if (!torchzip_widen(field, p + CENTRAL_SIZE + nname, nextra))
         return "a malformed extra field";
     if (size != packed) return "an entry whose stored size differs";
     if (size > INT64_MAX || at > INT64_MAX) return "an impossible size";
@@ -165,7 +169,7 @@ static const char *read_central(zip_entry *e, const uint8_t *p, int64_t n,
     return NULL;
 }
 
-static int by_place(const void *a, const void *b)
+static int torchzip_by_place(const void *a, const void *b)
 {
     const zip_entry *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
@@ -196,25 +200,26 @@ static tt_status read_entries(tt_ctx *ctx, torchzip *z, tt_arena *a,
         const char *why =
             read_central(e, f->map.data + at, end - at, &used);
         if (!why) why = read_local(e, &f->map, d->at);
-        if (why) return refuse(ctx, f, why);
+        if (why) return torchzip_refuse(ctx, f, why);
     }
     if (at != end)
-        return refuse(ctx, f, "the directory is larger than its entries");
-    if (n > 1) qsort(z->entry, n, sizeof *z->entry, by_place);
+        return torchzip_refuse(ctx, f,
+                               "the directory is larger than its entries");
+    if (n > 1) qsort(z->entry, n, sizeof *z->entry, torchzip_by_place);
     for (size_t i = 1; i < n; i++)
         if (z->entry[i].begin < z->entry[i - 1].end)
-            return refuse(ctx, f, "overlapping entries");
+            return torchzip_refuse(ctx, f, "overlapping entries");
     if (n > 1) qsort(z->entry, n, sizeof *z->entry, by_name);
     for (size_t i = 1; i < n; i++)
         if (by_name(&z->entry[i - 1], &z->entry[i]) == 0)
-            return refuse(ctx, f, "two entries of the same name");
+            return torchzip_refuse(ctx, f, "two entries of the same name");
     return TT_OK;
 }
 
 /* ---- what torch puts inside ---------------------------------------------- */
 
-static const zip_entry *find(const torchzip *z, const char *folder,
-                             const char *key, size_t n)
+static const zip_entry *torchzip_find(const torchzip *z, const char *folder,
+                                      const char *key, size_t n)
 {
     /* The name is root + folder + key: compare piece by piece. */
     size_t nfolder = strlen(folder);
@@ -242,7 +247,7 @@ static const zip_entry *find(const torchzip *z, const char *folder,
 const zip_entry *torchzip_storage(const torchzip *z, const char *key,
                                   size_t n)
 {
-    return find(z, "data/", key, n);
+    return torchzip_find(z, "data/", key, n);
 }
 
 static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f)
@@ -257,7 +262,7 @@ static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f)
         if (memchr(e->name, '/', e->nname) != e->name + e->nname - ntail)
             continue; /* deeper than one folder */
         if (z->pickle)
-            return refuse(ctx, f, "several entries FOLDER/data.pkl");
+            return torchzip_refuse(ctx, f, "several entries FOLDER/data.pkl");
         z->pickle = e;
         z->root = e->name;
         z->nroot = e->nname - ntail + 1;
@@ -277,7 +282,7 @@ tt_status torchzip_read(tt_ctx *ctx, torchzip *z, tt_arena *a,
     TT_TRY(find_directory(ctx, &d, f));
     TT_TRY(read_entries(ctx, z, a, f, &d));
     TT_TRY(find_root(ctx, z, f));
-    const zip_entry *order = find(z, "", "byteorder", 9);
+    const zip_entry *order = torchzip_find(z, "", "byteorder", 9);
     if (order && (order->size != 6 || memcmp(order->data, "little", 6)))
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: its numbers are not little-endian", f->path);

@@ -11,7 +11,7 @@ typedef struct zip_entry {
     size_t nname;
     const uint8_t *data;
     int64_t size;
-    uint32_t crc;         /* as the directory says; judged by verify.c alone  */
+    uint32_t crc;         /* as the directory says; checked by verify.c alone */
     int64_t begin, end;   /* bytes of the file: local header to end of data   */
 } zip_entry;
 

@@ -39,7 +39,7 @@ static void *claim(pickle_machine *m, size_t bytes)
 }
 
 /* Arena pieces are 64 bytes at least; values are much smaller. */
-static void *cut(pickle_machine *m, int64_t count, size_t size)
+static void *unpickle_cut(pickle_machine *m, int64_t count, size_t size)
 {
     size_t n = ((size_t)count * size + 7) & ~(size_t)7;
     if (n > CHUNK / 4) return claim(m, n);
@@ -60,20 +60,20 @@ void *pickle_new(pickle_machine *m, size_t size)
         pickle_refuse(m, "too many objects");
         return NULL;
     }
-    void *p = cut(m, 1, size);
+    void *p = unpickle_cut(m, 1, size);
     if (p) memset(p, 0, size);
     return p;
 }
 
 /* Room for one more element of an array that doubles. */
-static bool grow(pickle_machine *m, void *array, int64_t used, int64_t *cap,
-                 size_t size, int64_t first)
+static bool unpickle_grow(pickle_machine *m, void *array, int64_t used,
+                          int64_t *cap, size_t size, int64_t first)
 {
     void *old, *new;
     if (used < *cap) return true;
     int64_t bigger = *cap ? 2 * *cap : first;
     memcpy(&old, array, sizeof old);
-    new = cut(m, bigger, size);
+    new = unpickle_cut(m, bigger, size);
     if (!new) return false;
     if (used > 0) memcpy(new, old, (size_t)used * size);
     memcpy(array, &new, sizeof new);
@@ -83,14 +83,15 @@ static bool grow(pickle_machine *m, void *array, int64_t used, int64_t *cap,
 
 bool pickle_append(pickle_machine *m, pickle_list *l, const pickle_value *v)
 {
-    if (!grow(m, &l->item, l->count, &l->cap, sizeof *v, 4)) return false;
+    if (!unpickle_grow(m, &l->item, l->count, &l->cap, sizeof *v, 4))
+        return false;
     l->item[l->count++] = *v;
     return true;
 }
 
 /* ---- input --------------------------------------------------------------- */
 
-static const uint8_t *take(pickle_machine *m, int64_t n)
+static const uint8_t *unpickle_take(pickle_machine *m, int64_t n)
 {
     if (n > m->n - m->at) {
         pickle_refuse(m, "unexpected end");
@@ -106,7 +107,8 @@ static const uint8_t *take(pickle_machine *m, int64_t n)
 static bool push(pickle_machine *m, const pickle_value *v)
 {
     if (m->top == STACK_LIMIT) return pickle_refuse(m, "stack too deep");
-    if (!grow(m, &m->stack, m->top, &m->cap, sizeof *v, 256)) return false;
+    if (!unpickle_grow(m, &m->stack, m->top, &m->cap, sizeof *v, 256))
+        return false;
     m->stack[m->top++] = *v;
     return true;
 }
@@ -122,7 +124,8 @@ static pickle_value *top(pickle_machine *m, int64_t n)
 static bool push_mark(pickle_machine *m)
 {
     if (m->nmarks == STACK_LIMIT) return pickle_refuse(m, "too many marks");
-    if (!grow(m, &m->mark, m->nmarks, &m->mark_cap, sizeof *m->mark, 64))
+    if (!unpickle_grow(m, &m->mark, m->nmarks, &m->mark_cap, sizeof *m->mark,
+                       64))
         return false;
     m->mark[m->nmarks++] = m->floor;
     m->floor = m->top;
@@ -151,7 +154,7 @@ static bool put_memo(pickle_machine *m, uint32_t key)
     if (key > m->nmemo) return pickle_refuse(m, "a gap in the memo's numbers");
     if (key == m->nmemo) {
         pickle_value **page = &m->memo[key / MEMO_PAGE];
-        if (key % MEMO_PAGE == 0) *page = cut(m, MEMO_PAGE, sizeof *v);
+        if (key % MEMO_PAGE == 0) *page = unpickle_cut(m, MEMO_PAGE, sizeof *v);
         if (!*page) return false;
         m->nmemo++;
     }
@@ -169,10 +172,10 @@ static bool get_memo(pickle_machine *m, uint32_t key)
 
 static bool op_string(pickle_machine *m)
 {
-    const uint8_t *p = take(m, 4);
+    const uint8_t *p = unpickle_take(m, 4);
     if (!p) return false;
     uint32_t n = le32(p);
-    p = take(m, n);
+    p = unpickle_take(m, n);
     if (!p) return false;
     if (utf8_check(p, n) < n) return pickle_refuse(m, "malformed UTF-8");
     pickle_value v = {.kind = PV_STR, .len = n, .as.s = (const char *)p};
@@ -213,11 +216,11 @@ static bool push_int(pickle_machine *m, pickle_kind kind, int64_t i)
 /* LONG1: up to 8 bytes, two's complement. */
 static bool op_long(pickle_machine *m)
 {
-    const uint8_t *p = take(m, 1);
+    const uint8_t *p = unpickle_take(m, 1);
     if (!p) return false;
     int n = *p;
     if (n > 8) return pickle_refuse(m, "an integer of more than 64 bits");
-    p = take(m, n);
+    p = unpickle_take(m, n);
     if (!p) return false;
     uint64_t u = n > 0 && p[n - 1] & 0x80 ? UINT64_MAX : 0;
     for (int i = n - 1; i >= 0; i--) u = u << 8 | p[i];
@@ -228,7 +231,7 @@ static bool op_long(pickle_machine *m)
 
 static bool op_float(pickle_machine *m)
 {
-    const uint8_t *p = take(m, 8);
+    const uint8_t *p = unpickle_take(m, 8);
     pickle_value v = {.kind = PV_FLOAT};
     uint64_t u = 0;
     if (!p) return false;
@@ -246,7 +249,7 @@ static bool push_list(pickle_machine *m, pickle_kind kind,
     v.as.list = pickle_new(m, sizeof *v.as.list);
     if (!v.as.list) return false;
     if (n > 0) {
-        v.as.list->item = cut(m, n, sizeof *from);
+        v.as.list->item = unpickle_cut(m, n, sizeof *from);
         if (!v.as.list->item) return false;
         memcpy(v.as.list->item, from, (size_t)n * sizeof *from);
         v.as.list->count = v.as.list->cap = n;
@@ -324,7 +327,7 @@ static bool op_persistent(pickle_machine *m)
 static bool op_memo(pickle_machine *m, uint8_t op)
 {
     bool wide = op == 'r' || op == 'j';
-    const uint8_t *p = take(m, wide ? 4 : 1);
+    const uint8_t *p = unpickle_take(m, wide ? 4 : 1);
     if (!p) return false;
     uint32_t key = wide ? le32(p) : *p;
     return op == 'q' || op == 'r' ? put_memo(m, key) : get_memo(m, key);
@@ -332,7 +335,7 @@ static bool op_memo(pickle_machine *m, uint8_t op)
 
 static bool op_int(pickle_machine *m, uint8_t op)
 {
-    const uint8_t *p = take(m, op == 'J' ? 4 : op == 'M' ? 2 : 1);
+    const uint8_t *p = unpickle_take(m, op == 'J' ? 4 : op == 'M' ? 2 : 1);
     if (!p) return false;
     if (op != 'J') return push_int(m, PV_INT, op == 'M' ? le16(p) : *p);
     uint32_t u = le32(p);
@@ -370,10 +373,10 @@ static bool step(pickle_machine *m, uint8_t op)
     }
 }
 
-static bool run(pickle_machine *m, pickle_value *root)
+static bool unpickle_run(pickle_machine *m, pickle_value *root)
 {
-    const uint8_t *p = take(m, 2);
-    if (!p || !grow(m, &m->stack, 0, &m->cap, sizeof *m->stack, 256))
+    const uint8_t *p = unpickle_take(m, 2);
+    if (!p || !unpickle_grow(m, &m->stack, 0, &m->cap, sizeof *m->stack, 256))
         return false;
     if (p[0] == 0x80 && p[1] > 2 && p[1] < 6)
         return pickle_refuse(m, "its pickle has a protocol above 2; load it in "
@@ -382,12 +385,12 @@ static bool run(pickle_machine *m, pickle_value *root)
     if (p[0] != 0x80 || p[1] != 2)
         return pickle_refuse(m, "not pickle protocol 2");
     for (;;) {
-        p = take(m, 1);
+        p = unpickle_take(m, 1);
         if (!p) return false;
         if (*p == '.') break;
         if (!step(m, *p)) return false;
     }
-    if (m->at != m->n) return pickle_refuse(m, "bytes behind the end");
+    if (m->at != m->n) return pickle_refuse(m, "bytes after the end");
     if (m->top != 1 || m->nmarks != 0)
         return pickle_refuse(m, "values left over at the end");
     if (m->stack[0].kind != PV_DICT)
@@ -407,8 +410,8 @@ tt_status unpickle(tt_ctx *ctx, pickle_value *root, tt_arena *a,
         return tt_fail(ctx, TT_EFORMAT, "%s: data.pkl has %lld bytes, at most "
                        "512 MB are read", f->path, (long long)m.n);
     /* an entry takes two bytes of pickle */
-    m.memo = cut(&m, m.n / 2 / MEMO_PAGE + 1, sizeof *m.memo);
-    if (m.memo) run(&m, root);
+    m.memo = unpickle_cut(&m, m.n / 2 / MEMO_PAGE + 1, sizeof *m.memo);
+    if (m.memo) unpickle_run(&m, root);
     *budget = m.budget;
     return ctx->status;
 }

@@ -99,7 +99,7 @@ static tt_status read_range(job *j, uint32_t *sum, int64_t at, int64_t n)
 
 /* ---- zip ----------------------------------------------------------------- */
 
-static bool is_storage(const torchzip *z, const zip_entry *e)
+static bool verify_is_storage(const torchzip *z, const zip_entry *e)
 {
     static const char folder[] = "data/";
     return e->nname > z->nroot + sizeof folder - 1
@@ -114,7 +114,7 @@ static bool dummies(const torchzip *z, uint32_t *dummy)
     *dummy = 0;
     for (int64_t i = 0; i < z->count; i++) {
         const zip_entry *e = &z->entry[i];
-        if (!is_storage(z, e)) continue;
+        if (!verify_is_storage(z, e)) continue;
         if (found && e->crc != *dummy) return false;
         *dummy = e->crc;
         found = true;
@@ -122,7 +122,7 @@ static bool dummies(const torchzip *z, uint32_t *dummy)
     return *dummy == 0 || *dummy == z->pickle->crc;
 }
 
-static tt_status check_entry(job *j, const zip_entry *e, bool judge)
+static tt_status check_entry(job *j, const zip_entry *e, bool check)
 {
     uint32_t sum;
     char show[IO_SHOW];
@@ -131,7 +131,7 @@ static tt_status check_entry(job *j, const zip_entry *e, bool judge)
         j->report->agree++;
         return TT_OK;
     }
-    if (!judge) {
+    if (!check) {
         j->report->without++;
         return TT_OK;
     }
@@ -165,7 +165,7 @@ static bool is_digest(const char *s)
 
 /* Second line of "<folder>/.cache/huggingface/download/<name>.metadata", for
  * every folder that holds the file. */
-static bool digest_beside(char hex[HEX + 1], const char *real)
+static bool digest_adjacent(char hex[HEX + 1], const char *real)
 {
     char path[4400], line[2][128];
     for (const char *slash = strrchr(real, '/'); slash;) {
@@ -191,7 +191,7 @@ bool io_known_digest(char hex[HEX + 1], const char *path)
     const char *name = real ? strrchr(real, '/') + 1 : "";
     const bool blob = is_digest(name);
     if (blob) memcpy(hex, name, HEX + 1);
-    const bool known = blob || (real && digest_beside(hex, real));
+    const bool known = blob || (real && digest_adjacent(hex, real));
     free(real);
     return known;
 }
@@ -224,7 +224,7 @@ static bool is_matrix(const tt_entry *e)
         && tt_tensor_packed(&e->t);
 }
 
-static tt_status check_zeros(job *j, const tt_file *f)
+static tt_status verify_check_zeros(job *j, const tt_file *f)
 {
     char show[IO_SHOW];
     for (int64_t i = 0; i < f->count; i++) {
@@ -308,7 +308,7 @@ tt_status tt_file_verify(tt_ctx *ctx, tt_verify_report *out, const tt_file *f,
     j.crc = tt_alloc(ctx, &ctx->scratch, 1, sizeof *j.crc, "a table");
     if (j.buf && j.crc) {
         make_table(j.crc);
-        if (!check_file(&j, f)) check_zeros(&j, f);
+        if (!check_file(&j, f)) verify_check_zeros(&j, f);
         out->bytes = j.done;
     }
     tt_arena_reset(&ctx->scratch, m);

@@ -104,7 +104,7 @@ static tt_status find_target(tt_ctx *ctx, target *out, const char *path)
 }
 
 /* The directory part of `path` without the slash; "." without one. */
-static void folder_of(char *out, size_t n, const char *path)
+static void video_folder_of(char *out, size_t n, const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t len = slash ? (size_t)(slash - path) : 0;
@@ -117,7 +117,7 @@ static tt_status check_folder(tt_ctx *ctx, const char *path)
 {
     char folder[4096];
     struct stat st;
-    folder_of(folder, sizeof folder, path);
+    video_folder_of(folder, sizeof folder, path);
     if (stat(folder, &st) == 0) {
         if (!S_ISDIR(st.st_mode) || access(folder, W_OK | X_OK))
             return tt_fail(ctx, TT_EIO, "cannot write %s: %s is not a "
@@ -127,10 +127,10 @@ static tt_status check_folder(tt_ctx *ctx, const char *path)
     return tt_out_check(ctx, folder);
 }
 
-static tt_status make_folder(tt_ctx *ctx, const char *path)
+static tt_status video_make_folder(tt_ctx *ctx, const char *path)
 {
     char folder[4096];
-    folder_of(folder, sizeof folder, path);
+    video_folder_of(folder, sizeof folder, path);
     if (mkdir(folder, 0777) && errno != EEXIST)
         return tt_fail(ctx, TT_EIO, "cannot write %s: cannot create %s: %s",
                        path, folder, strerror(errno));
@@ -219,7 +219,7 @@ bool tt_pattern_name(char *buf, size_t n, const char *pattern, int64_t index)
     return true;
 }
 
-static tt_status begin(tt_video *v)
+static tt_status video_begin(tt_video *v)
 {
     tt_ctx *ctx = v->ctx;
     char ending[16];
@@ -246,7 +246,7 @@ static tt_status begin(tt_video *v)
     case TARGET_PATTERN:
         v->name = tt_alloc(ctx, &v->mem,
                            (int64_t)strlen(v->path) + NUMBER_MAX, 1, "name");
-        return make_folder(ctx, v->path);
+        return video_make_folder(ctx, v->path);
     case TARGET_PNG: break;
     }
     return ctx->status;
@@ -290,7 +290,7 @@ tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
     if (f->comment) v->format.comment = tt_strdup(ctx, &v->mem, f->comment);
     if (f->unfinished)
         v->format.unfinished = tt_strdup(ctx, &v->mem, f->unfinished);
-    if (!ctx->status) begin(v);
+    if (!ctx->status) video_begin(v);
     if (t == TARGET_PATTERN && !ctx->status)
         v->is_new = place_is_new(ctx, picture_name(v, 0));
     if (ctx->status)

@@ -36,7 +36,7 @@ tt_status tt_rgb_resize(tt_ctx *ctx, uint8_t *out, int64_t width,
 
 /* Write one PNG. rgb [height, width, 3].
  * Errors  TT_EINVAL  the size is outside the bounds above
- *         TT_EIO     the file cannot be written (nothing is left behind) */
+ *         TT_EIO     the file cannot be written (nothing is left after) */
 tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
                        int64_t width, int64_t height);
 
@@ -126,5 +126,8 @@ tt_preview tt_preview_layout(int64_t F, int64_t h, int64_t w);
 /* rgb [height, width, 3]; x0 [>= frames, C, h, w] */
 void tt_latent_preview(uint8_t *rgb, const tt_preview *p, const tt_host *x0,
                        int64_t C, int64_t h, int64_t w);
+
+/* v[i] = (rgb[i] / 255 - 0.5) / 0.5, what the VAE encodes; n values. */
+void tt_real_from_rgb8(tt_host *v, const uint8_t *rgb, int64_t n);
 
 #endif

@@ -133,7 +133,7 @@ static tt_status open_other(tt_video_in *v)
                    "as one of these", v->path, o);
 }
 
-static uint32_t be32(const uint8_t *p)
+static uint32_t video_in_be32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8
          | p[3];
@@ -142,10 +142,10 @@ static uint32_t be32(const uint8_t *p)
 /* Does this PNG hold several frames? It says so before the first one. */
 static bool is_animated(const io_map *f)
 {
-    for (int64_t at = 8; at + 12 <= f->size;) { /* behind the signature */
+    for (int64_t at = 8; at + 12 <= f->size;) { /* after the signature */
         const uint8_t *c = f->data + at;
-        const uint32_t n = be32(c);
-        if (!memcmp(c + 4, "acTL", 4)) return be32(c + 8) > 1;
+        const uint32_t n = video_in_be32(c);
+        if (!memcmp(c + 4, "acTL", 4)) return video_in_be32(c + 8) > 1;
         if (!memcmp(c + 4, "IDAT", 4) || n > PNG_CHUNK_MAX) break;
         at += (int64_t)n + 12;
     }

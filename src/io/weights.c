@@ -170,7 +170,8 @@ static tt_status translate(tt_weights *w, tt_model_kind kind,
             continue;
         char *name =
             tt_alloc(w->ctx, &w->arena,
-                     (int64_t)strlen(stripped[i]) + NAMES_ROOM, 1, "a name");
+                     (int64_t)strlen(stripped[i]) + NAMES_CAPACITY, 1,
+                     "a name");
         if (!name) return w->ctx->status;
         names_to_wan(name, stripped[i], &map);
         w->item[kept] = w->item[i];
@@ -306,7 +307,7 @@ static tt_status restore_shapes(tt_weights *w)
 
 /* ---- open and close ------------------------------------------------------ */
 
-static tt_status describe(tt_weights *w, const place *p)
+static tt_status weights_describe(tt_weights *w, const place *p)
 {
     char text[256];
     int n = snprintf(text, sizeof text, "%s, %s", w->layout,
@@ -338,7 +339,7 @@ static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema,
     TT_TRY(sort_items(w));
     TT_TRY(apply_scales(w));
     TT_TRY(restore_shapes(w));
-    return describe(w, &p);
+    return weights_describe(w, &p);
 }
 
 static tt_status open_path(tt_weights *w, const char *path,
@@ -369,7 +370,7 @@ tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
     if (!open_path(w, path, kind))
         read_weights(w, kind, opt ? opt->ema : -1, opt ? opt->known : NULL);
     if (opt && opt->lora) lora_add(w, opt->lora);
-    else if (!ctx->status && lora_beside(w->file))
+    else if (!ctx->status && lora_adjacent(w->file))
         tt_warn(ctx, "%s also holds a LoRA, under generator_lora, which is not "
                 "merged; --lora %s merges it", w->path, w->path);
     tt_arena_reset(&ctx->scratch, m);

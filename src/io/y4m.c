@@ -23,7 +23,7 @@ enum { HEADER_MAX = 1024, FRAME_LINE_MAX = 256 };
 
 /* The rest of a line without its newline; false when it does not end within
  * the buffer, or holds a NUL. */
-static bool read_line(io_stream *in, char *buf, size_t size)
+static bool y4m_read_line(io_stream *in, char *buf, size_t size)
 {
     size_t n = 0;
     int c = 0;
@@ -35,7 +35,7 @@ static bool read_line(io_stream *in, char *buf, size_t size)
 }
 
 /* All of `s` as a decimal number of 1..limit; 0 when it is not one. */
-static int64_t number(const char *s, int64_t limit)
+static int64_t y4m_number(const char *s, int64_t limit)
 {
     int64_t n = 0;
     if (!*s || *s == '0') return 0;
@@ -55,8 +55,8 @@ static bool is_ratio(const char *s)
     return b && !s[a + 1 + b];
 }
 
-static tt_status bad(tt_ctx *ctx, const y4m *v, const char *word,
-                     const char *why)
+static tt_status y4m_bad(tt_ctx *ctx, const y4m *v, const char *word,
+                         const char *why)
 {
     char show[IO_SHOW];
     return tt_fail(ctx, TT_EFORMAT, "%s: y4m header: `%s` %s", v->in->name,
@@ -74,19 +74,19 @@ static tt_status set_chroma(tt_ctx *ctx, y4m *v, const char *word)
             v->sy = known[i].sy;
             return TT_OK;
         }
-    return bad(ctx, v, word, "is not a colour space this program reads; it "
-               "has 8-bit 420, 422, 444 and mono (`ffmpeg -i IN -pix_fmt "
-               "yuv444p OUT.y4m` converts)");
+    return y4m_bad(ctx, v, word, "is not a colour space this program reads; it "
+                   "has 8-bit 420, 422, 444 and mono (`ffmpeg -i IN -pix_fmt "
+                   "yuv444p OUT.y4m` converts)");
 }
 
 /* "W64" or "H48". */
 static tt_status set_side(tt_ctx *ctx, y4m *v, const char *word)
 {
     int64_t *side = word[0] == 'W' ? &v->width : &v->height;
-    if (*side) return bad(ctx, v, word, "comes twice");
-    *side = number(word + 1, INT32_MAX);
+    if (*side) return y4m_bad(ctx, v, word, "comes twice");
+    *side = y4m_number(word + 1, INT32_MAX);
     if (*side) return TT_OK;
-    return bad(ctx, v, word, "is not a size");
+    return y4m_bad(ctx, v, word, "is not a size");
 }
 
 /* "XCOLORRANGE=FULL"; other words of X are notes for others. */
@@ -95,7 +95,7 @@ static tt_status set_range(tt_ctx *ctx, y4m *v, const char *word)
     if (strncmp(word, "XCOLORRANGE=", 12)) return TT_OK;
     v->full = !strcmp(word + 12, "FULL");
     if (!v->full && strcmp(word + 12, "LIMITED"))
-        return bad(ctx, v, word, "is neither FULL nor LIMITED");
+        return y4m_bad(ctx, v, word, "is neither FULL nor LIMITED");
     return TT_OK;
 }
 
@@ -108,14 +108,14 @@ static tt_status take_word(tt_ctx *ctx, y4m *v, const char *word)
     case 'F':
     case 'A':
         if (is_ratio(word + 1)) return TT_OK;
-        return bad(ctx, v, word, "is not a ratio like 16:1");
+        return y4m_bad(ctx, v, word, "is not a ratio like 16:1");
     case 'I':
         if (!strcmp(word, "Ip") || !strcmp(word, "I?")) return TT_OK;
-        return bad(ctx, v, word, "says that the video is interlaced; only "
-                   "progressive video can be read");
+        return y4m_bad(ctx, v, word, "says that the video is interlaced; only "
+                       "progressive video can be read");
     case 'C': return set_chroma(ctx, v, word);
     case 'X': return set_range(ctx, v, word);
-    default: return bad(ctx, v, word, "is not a known parameter");
+    default: return y4m_bad(ctx, v, word, "is not a known parameter");
     }
 }
 
@@ -124,7 +124,7 @@ tt_status y4m_open(tt_ctx *ctx, tt_arena *a, y4m *v, io_stream *in)
     char line[HEADER_MAX], *word = line;
     /* C420jpeg unless it is said */
     *v = (y4m){.in = in, .sx = 2, .sy = 2};
-    if (!read_line(in, line, sizeof line) || (line[0] && line[0] != ' '))
+    if (!y4m_read_line(in, line, sizeof line) || (line[0] && line[0] != ' '))
         return tt_fail(ctx, TT_EFORMAT, "%s: the y4m header is not one line "
                        "of less than %d characters", in->name, HEADER_MAX);
     while (*word) {
@@ -170,7 +170,7 @@ tt_status y4m_next(tt_ctx *ctx, y4m *v, uint8_t *rgb, bool *more)
     if (ctx->status) return ctx->status;
     const int c = stream_byte(v->in);
     if (c < 0) return ctx->status; /* the end, or a failure */
-    const bool marked = c == 'F' && read_line(v->in, line, sizeof line)
+    const bool marked = c == 'F' && y4m_read_line(v->in, line, sizeof line)
                      && !strncmp(line, "RAME", 4)
                      && (!line[4] || line[4] == ' ');
     const size_t n = (size_t)(v->width * v->height

@@ -30,11 +30,11 @@ typedef enum tt_allow {
 const tt_arith *tt_arith_at(int i);
 /* The same and what `allow` says besides; NULL for a class. */
 const tt_arith *tt_arith_allow(const tt_arith *arith, unsigned allow);
-/* Behind a name that is none: " (did you mean f16+ftz?)" of fp16+ftz, what may
+/* After a name that is none: " (did you mean f16+ftz?)" of fp16+ftz, what may
  * follow a +, or "". */
 #define TT_ARITH_HINT 200
 const char *tt_arith_hint(char buf[TT_ARITH_HINT], const char *name);
-/* The same judged by its bits: of a class, for a candidate that says that it
+/* The same checked by its bits: of a class, for a candidate that says that it
  * computes that class. NULL when it is no class ("tf32"). */
 const tt_arith *tt_arith_bits(const tt_arith *arith);
 /* Distance between 1 and the next value: 2^-23, 2^-10, 2^-10, 2^-7. */

@@ -14,7 +14,7 @@ extern const tt_ops tt_ops_golden_of[TT_CLASS_COUNT];
 extern const tt_ops tt_ops_exact_of[TT_CLASS_COUNT];
 #define tt_ops_exact tt_ops_exact_of[TT_CLASS_F32]
 #endif
-extern const tt_ops tt_ops_blas; /* OpenBLAS, judged by tolerance             */
+extern const tt_ops tt_ops_blas; /* OpenBLAS, checked by tolerance            */
 #ifdef TT_CUDA
 /* The bits of golden on a GPU, in the classes that GPUs have. */
 extern const tt_ops tt_ops_cuda_of[TT_CLASS_COUNT];

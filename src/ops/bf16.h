@@ -31,7 +31,7 @@ static inline float bf16_round(float x)
 
 /* a*b + c with one rounding; a result below the normal range is a zero of its
  * sign. a and b are bf16, c is not subnormal.
- * "Below" is judged after rounding to 24 bits with unbounded exponent (x86's
+ * "Below" is checked after rounding to 24 bits with unbounded exponent (x86's
  * rule): fmaf, whose last bit is coarser there, can round up to FLT_MIN what
  * this rule leaves below it. Scaled by 2^64 both round alike. Nothing that
  * matters overflows: when |r| <= FLT_MIN and r is not an exact zero, c and a*b

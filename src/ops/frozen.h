@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * They are the definition (README.md here, golden/README.md), and nobody tunes
+ * They are the definition (README.md here, golden/README.md), and no one tunes
  * them: what may be tuned is exact/tuning.h. Two more, TT_DOT_BLOCK and
  * TT_KEY_BLOCK, are in tether/ops.h, where plug-ins find them. All backends
  * take them from here, so that comparing backends does not tell a change:

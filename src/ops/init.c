@@ -16,7 +16,7 @@
 /* The arithmetic must be IEEE: nearest-even, subnormals kept, no contraction,
  * and every operation that the library takes from elsewhere right.
  * A shared library built with -ffast-math can set flush-to-zero at load. */
-static tt_status check_arithmetic(tt_ctx *ctx)
+static tt_status init_check_arithmetic(tt_ctx *ctx)
 {
     if (fegetround() != FE_TONEAREST)
         return tt_fail(ctx, TT_EUNSUPPORTED,
@@ -48,5 +48,5 @@ tt_status tt_ctx_init(tt_ctx *ctx)
     threads_watch_forks();
     ctx->ops = tt_ops_default();
     ctx->nthreads = tt_cores_find("").threads;
-    return check_arithmetic(ctx);
+    return init_check_arithmetic(ctx);
 }

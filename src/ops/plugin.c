@@ -1,4 +1,4 @@
-/* plugin.c: somebody's operators from a shared object.
+/* plugin.c: someone's operators from a shared object.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -49,8 +49,8 @@ static tt_status check_fused(tt_ctx *ctx, const tt_fused *f, const char *path)
 /* Entries the plug-in left out come from ours of its class, and so does what
  * the model computes in another class. The class is that of the table or, when
  * that says nothing, the one it declares by name. */
-static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
-                          const tt_ops *theirs)
+static tt_status plugin_complete(tt_ctx *ctx, tt_plugin *p, const char *path,
+                                 const tt_ops *theirs)
 {
     const bool silent = theirs->cls == TT_CLASS_F32 && p->arith;
     const tt_class cls = silent ? p->arith->cls : theirs->cls;
@@ -63,7 +63,7 @@ static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
     *t = *theirs;
     TT_TRY(check_fused(ctx, t->fused, path));
     /* what our attention lays out another one cannot read */
-    if (t->laid == ours->laid) t->laid = NULL;
+    if (t->packed == ours->packed) t->packed = NULL;
     t->cls = cls;
     if (!t->name) t->name = "plug-in";
     if (!t->summary) t->summary = "";
@@ -79,7 +79,7 @@ static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
 }
 
 /* The table and the arithmetic that the library gives. */
-static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
+static tt_status plugin_take(tt_ctx *ctx, tt_plugin *p, const char *path)
 {
     tt_backend_fn get = NULL;
     const char *arith = NULL;
@@ -102,7 +102,7 @@ static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
                        "; known are %s", path, arith,
                        tt_arith_hint(hint, arith),
                        tt_arith_names());
-    return complete(ctx, p, path, theirs);
+    return plugin_complete(ctx, p, path, theirs);
 }
 
 tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path)
@@ -114,7 +114,7 @@ tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path)
                 "with -shared -fPIC, and give a path with a / in it", path,
                 dlerror());
     else
-        take(ctx, p, path);
+        plugin_take(ctx, p, path);
     p->at_load = tt_fpenv_begin_all(ctx->nthreads);
     p->opened = !ctx->status && !tt_ops_open(ctx, &p->ops);
     p->at_open = tt_fpenv_begin_all(ctx->nthreads);

@@ -164,16 +164,16 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
-    if (ctx->status || (a->T == 0 && !a->laid)) return;
+    if (ctx->status || (a->T == 0 && !a->packed)) return;
     TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
     TT_ASSERT(!a->rel_bias || a->T == a->N);
-    TT_ASSERT(!a->laid || (ctx->ops->laid
-                           && ctx->ops->laid(ctx, a->N, a->D) > 0));
+    TT_ASSERT(!a->packed || (ctx->ops->packed
+                             && ctx->ops->packed(ctx, a->N, a->D) > 0));
     TT_ASSERT(!a->bf16 || (ctx->ops->by_class
                            && ctx->ops->cls != TT_CLASS_F32));
-    TT_ASSERT(!a->good || (a->laid && a->good <= a->N
-                           && (a->good % TT_KEY_BLOCK == 0
-                               || a->good == a->N)));
+    TT_ASSERT(!a->n_packed || (a->packed && a->n_packed <= a->N
+                               && (a->n_packed % TT_KEY_BLOCK == 0
+                                   || a->n_packed == a->N)));
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
          a);
 }

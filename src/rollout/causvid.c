@@ -67,8 +67,8 @@ typedef struct pick {
     tt_host *rgb;                /* [8h, 8w, 3] in [-1, 1]                    */
 } pick;
 
-static tt_status take_frame(void *user, const tt_host *rgb, int64_t height,
-                            int64_t width)
+static tt_status causvid_take_frame(void *user, const tt_host *rgb,
+                                    int64_t height, int64_t width)
 {
     pick *p = user;
     if (p->seen++ != p->wanted) return TT_OK;
@@ -91,8 +91,8 @@ static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_host *rgb)
     tt_vae_decoder_open(ctx, &d, r->opt.vae, r->opt.h, r->opt.w);
     for (int64_t i = 0; i <= last && !ctx->status; i++) {
         if (tt_check_interrupt(ctx)) break;
-        tt_vae_decode_next(ctx, d, r->clip + i * r->frame_size, take_frame,
-                           &p);
+        tt_vae_decode_next(ctx, d, r->clip + i * r->frame_size,
+                           causvid_take_frame, &p);
     }
     tt_vae_decoder_close(d);
     TT_ASSERT(ctx->status || tt_team_rank(ctx) || p.seen == p.wanted + 1);
@@ -109,7 +109,7 @@ static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_host *z,
     TT_ASSERT(ctx->status || ready);
 }
 
-static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_host *z)
+static tt_status causvid_reencode(tt_ctx *ctx, tt_rollout *r, tt_host *z)
 {
     if (tt_vae_z(r->opt.vae) != r->C)
         return tt_fail(ctx, TT_ESHAPE, "the VAE has %lld latent channels, the "
@@ -136,7 +136,7 @@ tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r)
         memcpy(r->start, o->start_frame + r->rollout * size,
                (size_t)size * sizeof *r->start);
     else if (!o->latent_restart)
-        reencode(ctx, r, r->start);
+        causvid_reencode(ctx, r, r->start);
     return tt_team_broadcast(ctx, r->start,
                              size * (int64_t)sizeof *r->start);
 }

@@ -32,7 +32,7 @@ static int64_t pieces_of(const tt_tensor *t, int64_t *size)
 }
 
 /* Where piece k begins. */
-static int64_t piece_at(const tt_tensor *t, int64_t size, int64_t k)
+static int64_t identity_piece_at(const tt_tensor *t, int64_t size, int64_t k)
 {
     const int64_t at = (tt_tensor_count(t) - size) / (SAMPLES - 1) * k;
     return at - at % tt_dtype_block(t->dtype);
@@ -51,7 +51,7 @@ static void expect_weights(const tt_weights *w)
         int64_t size;
         const int64_t n = t ? pieces_of(t, &size) : 0;
         for (int64_t k = 0; k < n; k++)
-            weights_expect(w, t, piece_at(t, size, k), size);
+            weights_expect(w, t, identity_piece_at(t, size, k), size);
     }
 }
 
@@ -71,7 +71,7 @@ static void add_weights(tt_sha256 *s, const tt_weights *w)
         tt_sha256_add(s, t->dim, (size_t)t->rank * sizeof *t->dim);
         const int64_t n = pieces_of(t, &size);
         for (int64_t k = 0; k < n; k++) {
-            tt_widen_at(buf, t, piece_at(t, size, k), size);
+            tt_widen_at(buf, t, identity_piece_at(t, size, k), size);
             digest_values(s, buf, size);
         }
     }
@@ -101,8 +101,8 @@ typedef struct line {
 } line;
 enum { LINE = 8192 };
 
-static void add(line *l, const char *fmt, ...) TT_PRINTF(2, 3);
-static void add(line *l, const char *fmt, ...)
+static void identity_add(line *l, const char *fmt, ...) TT_PRINTF(2, 3);
+static void identity_add(line *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -116,29 +116,30 @@ static void add_digest(line *l, const char *name, tt_sha256 *s)
 {
     char hex[65];
     tt_sha256_hex(s, hex);
-    add(l, " %s %.32s", name, hex);
+    identity_add(l, " %s %.32s", name, hex);
 }
 
 /* Clips of several rollouts begin where the one before ends: their length
  * counts. One rollout may be made longer. */
 static void add_settings(line *l, const tt_rollout_options *o)
 {
-    add(l, " seed %llu sample %u size %lldx%lld chunk %lld first %d "
-        "context-noise %lld warp %d shift %.17g steps ",
-        (unsigned long long)o->noise.seed, o->noise.sample,
-        (long long)(8 * o->w), (long long)(8 * o->h), (long long)o->chunk,
-        o->independent_first_frame, (long long)o->context_noise, o->warp,
-        o->shift);
+    identity_add(l, " seed %llu sample %u size %lldx%lld chunk %lld first %d "
+                 "context-noise %lld warp %d shift %.17g steps ",
+                 (unsigned long long)o->noise.seed, o->noise.sample,
+                 (long long)(8 * o->w), (long long)(8 * o->h),
+                 (long long)o->chunk, o->independent_first_frame,
+                 (long long)o->context_noise, o->warp, o->shift);
     for (int i = 0; i < o->nsteps; i++)
-        add(l, "%s%.17g", i ? "," : "", o->steps[i]);
+        identity_add(l, "%s%.17g", i ? "," : "", o->steps[i]);
     for (int i = 0; i < o->nfirst; i++)
-        add(l, "%s%.17g", i ? "," : " first-steps ", o->first_steps[i]);
+        identity_add(l, "%s%.17g", i ? "," : " first-steps ",
+                     o->first_steps[i]);
     if (o->vae && tt_vae_class(o->vae) != TT_CLASS_F32)
-        add(l, " vae-class %s", tt_class_saved(tt_vae_class(o->vae)));
+        identity_add(l, " vae-class %s", tt_class_saved(tt_vae_class(o->vae)));
     if (o->rollouts > 1)
-        add(l, " rollouts %lld latents %lld overlap %lld restart %d",
-            (long long)o->rollouts, (long long)o->latents,
-            (long long)o->overlap, o->latent_restart);
+        identity_add(l, " rollouts %lld latents %lld overlap %lld restart %d",
+                     (long long)o->rollouts, (long long)o->latents,
+                     (long long)o->overlap, o->latent_restart);
 }
 
 static void add_scenes(line *l, const tt_rollout_options *o)
@@ -165,13 +166,13 @@ char *rollout_identity(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
     if (o->vae) add_vae(&weights, o->vae);
     tt_sha256_init(&inputs);
     digest_inputs(&inputs, o, tt_dit_get_config(dit)->in_dim * o->h * o->w);
-    add(&l, "tether-run %d type %s class %s", VERSION, tt_real_name(),
-        tt_bits_name(ctx->ops, bits, sizeof bits));
+    identity_add(&l, "tether-run %d type %s class %s", VERSION, tt_real_name(),
+                 tt_bits_name(ctx->ops, bits, sizeof bits));
     add_digest(&l, "weights", &weights);
     add_digest(&l, "inputs", &inputs);
     add_settings(&l, o);
     add_scenes(&l, o);
-    add(&l, " policy ");
+    identity_add(&l, " policy ");
     tt_policy_describe(l.text + l.used, LINE - l.used, &o->policy);
     for (char *c = l.text + l.used; *c; c++)
         if (*c == '\n') *c = ' ';
@@ -202,8 +203,9 @@ static size_t key_length(const char *s)
     return 0;
 }
 
-/* The value behind a key, up to the next one; "nothing" without it. */
-static const char *value_of(const char *s, const char *key, size_t k, int *n)
+/* The value after a key, up to the next one; "nothing" without it. */
+static const char *identity_value_of(const char *s, const char *key, size_t k,
+                                     int *n)
 {
     const char *begin = NULL;
     *n = (int)strlen("nothing");
@@ -231,8 +233,8 @@ void rollout_difference(char *buf, size_t n, const char *theirs,
     while (at > ours && (at[-1] != ' ' || !key_length(at))) at--;
     const size_t k = key_length(at);
     int a, b;
-    const char *there = value_of(theirs, at, k, &a);
-    const char *here = value_of(ours, at, k, &b);
+    const char *there = identity_value_of(theirs, at, k, &a);
+    const char *here = identity_value_of(ours, at, k, &b);
     snprintf(buf, n, "%.*s: %.*s there, %.*s here", (int)k, at, a, there, b,
              here);
     for (size_t i = 0; i < sizeof digests / sizeof *digests; i++)

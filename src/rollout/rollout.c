@@ -142,7 +142,7 @@ tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
     };
 }
 
-static void silent(void *user, const char *sentence)
+static void rollout_silent(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -173,7 +173,7 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     const tt_geometry geo = rollout_geometry(ctx, m, opt);
     void (*const warn)(void *, const char *) = ctx->warn;
     policy.context_noise = opt->context_noise;
-    ctx->warn = silent;
+    ctx->warn = rollout_silent;
     check_options(ctx, opt);
     if (!ctx->status) init_schedules(ctx, &schedule, &first, opt);
     if (!ctx->status) cache_check_geometry(ctx, &geo);
@@ -199,7 +199,7 @@ int64_t rollout_recached(const tt_rollout_options *o, int64_t done)
 int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
                          const tt_rollout_options *opt)
 {
-    tt_ctx probe = { .warn = silent, .team = ctx->team, .ops = ctx->ops,
+    tt_ctx probe = { .warn = rollout_silent, .team = ctx->team, .ops = ctx->ops,
                      .matrix_unit = ctx->matrix_unit };
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_class_of(&policy);
@@ -213,7 +213,7 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
      * values; per cached token a rotated key, of one layer or of all, or of one
-     * and what is laid out of all, but none where slots hold them. A team cuts
+     * and what is packed of all, but none where slots hold them. A team cuts
      * all of it, but for the chunk's tokens, and has q, k and v of heads
      * besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
@@ -224,10 +224,10 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
     const int64_t read = opt->keep_keys && cls->reads
                        ? cls->reads(&policy, &geo) : cls->slots(&policy, &geo);
-    bool laid = false;
+    bool packed = false;
     const int64_t kept[] = { geo.layers, opt->keep_keys ? kept_values(
-                             &probe, cls, &policy, &geo, &laid) : 0 };
-    const bool there = geo.bf16 || (opt->keep_keys && !laid);
+                             &probe, cls, &policy, &geo, &packed) : 0 };
+    const bool there = geo.bf16 || (opt->keep_keys && !packed);
     const int64_t window[] = { read, there ? 0 : width };
     const int64_t chunk[] = { geo.chunk, geo.L,
                               alone ? 0 : c->dim + 4 * width };

@@ -44,7 +44,7 @@ typedef enum tt_cut_rule { TT_CUT_OFFICIAL, TT_CUT_README } tt_cut_rule;
 tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
                           const char *text, int64_t chunk, tt_cut_rule rule);
 /* A schedule, one scene per line: its first chunk, blanks, its prompt. The
- * first line says 0; a `#` right behind the number makes a cut of that scene's
+ * first line says 0; a `#` right after the number makes a cut of that scene's
  * beginning; blank lines are skipped.
  *   name   of the file, for messages */
 tt_status tt_scenes_parse_schedule(tt_ctx *ctx, tt_arena *a, tt_scenes *out,

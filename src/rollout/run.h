@@ -1,4 +1,4 @@
-/* run.h: one rollout, shared by the files of this room.
+/* run.h: one rollout, shared by the files of this module.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TT_ROLLOUT_RUN_H

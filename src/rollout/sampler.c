@@ -16,7 +16,7 @@
 static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass);
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
                        double t, bool context);
-static void report(tt_rollout *r, int step, int steps);
+static void sampler_report(tt_rollout *r, int step, int steps);
 
 /* Steps of the next chunk. */
 static const tt_schedule *steps_of(const tt_rollout *r)
@@ -25,7 +25,7 @@ static const tt_schedule *steps_of(const tt_rollout *r)
     return first ? &r->first : &r->schedule;
 }
 
-/* Is the next chunk the last, and nobody interested in what it leaves? */
+/* Is the next chunk the last, and no one interested in what it leaves? */
 static bool needs_no_context(tt_ctx *ctx, const tt_rollout *r)
 {
     return r->opt.ends && r->chunk + 1 == r->chunks
@@ -45,7 +45,7 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
         pass.step = j;
         denoise(ctx, r, &pass);
         TT_TRY(ctx->status);
-        report(r, j + 1, steps);
+        sampler_report(r, j + 1, steps);
         if (j == s->nsteps - 1) break;
         noise_chunk(r->noise, r, f, j + 1);
         tt_add_noise(s, r->x, r->x0, r->noise, s->t[j + 1],
@@ -57,7 +57,7 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
     }
     TT_TRY(tt_check_interrupt(ctx));
     clean_pass(ctx, r, f, s->nsteps, (double)r->opt.context_noise, true);
-    report(r, steps, steps);
+    sampler_report(r, steps, steps);
     return ctx->status;
 }
 
@@ -86,7 +86,7 @@ static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
     tt_scope_end(ctx, scope);
 }
 
-static void report(tt_rollout *r, int step, int steps)
+static void sampler_report(tt_rollout *r, int step, int steps)
 {
     if (r->progress)
         r->progress(r->progress_user, &(tt_progress){
@@ -101,7 +101,7 @@ tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
     TT_TRY(tt_check_interrupt(ctx));
     clean_pass(ctx, r, f, 0, 0, r->opt.context_noise == 0);
-    report(r, 1, 1);
+    sampler_report(r, 1, 1);
     return ctx->status;
 }
 
@@ -110,7 +110,7 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
     TT_TRY(tt_check_interrupt(ctx));
     clean_pass(ctx, r, f, steps_of(r)->nsteps, (double)r->opt.context_noise,
                true);
-    report(r, 1, 1);
+    sampler_report(r, 1, 1);
     return ctx->status;
 }
 

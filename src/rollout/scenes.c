@@ -51,7 +51,7 @@ const tt_scene *scenes_at(const tt_rollout_options *o, int64_t chunk)
 /* ---- building a list ----------------------------------------------------- */
 
 /* Room for n scenes. */
-static void begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n)
+static void scenes_begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n)
 {
     *out = (tt_scenes){0};
     out->scene = tt_alloc0(ctx, a, n, sizeof *out->scene, "scenes");
@@ -60,7 +60,8 @@ static void begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n)
 
 /* Another scene; `text` is kept. A text that was there before keeps its
  * number. */
-static void add(tt_scenes *out, int64_t chunk, const char *text, bool cut)
+static void scenes_add(tt_scenes *out, int64_t chunk, const char *text,
+                       bool cut)
 {
     int p = 0;
     while (p < out->nprompts && strcmp(out->prompt[p], text)) p++;
@@ -153,7 +154,7 @@ tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
         return tt_fail(ctx, TT_EINVAL, "scenes need chunks of at least 1 "
                        "frame");
     for (const char *c = text; *c; c++) n += *c == '|';
-    begin(ctx, a, out, n);
+    scenes_begin(ctx, a, out, n);
     char *copy = tt_strdup(ctx, a, text);
     bool *hash = tt_alloc0(ctx, a, n, sizeof *hash, "scenes");
     if (ctx->status) return ctx->status;
@@ -169,7 +170,7 @@ tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
             return tt_fail(ctx, TT_EINVAL, "scene %d would begin after more "
                            "than %lld chunks", out->n + 1,
                            (long long)MAX_CHUNKS);
-        add(out, at, part, false);
+        scenes_add(out, at, part, false);
         at += chunks;
         part = bar ? bar + 1 : NULL;
     }
@@ -180,9 +181,9 @@ tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
 /* ---- the schedule -------------------------------------------------------- */
 
 /* "12 text" or "12# text"; the text starts at *rest. */
-static tt_status read_line(tt_ctx *ctx, char *line, int64_t number,
-                           const char *name, int64_t *chunk, bool *cut,
-                           char **rest)
+static tt_status scenes_read_line(tt_ctx *ctx, char *line, int64_t number,
+                                  const char *name, int64_t *chunk, bool *cut,
+                                  char **rest)
 {
     const size_t digits = strspn(line, "0123456789");
     char *c = line + digits;
@@ -205,7 +206,7 @@ tt_status tt_scenes_parse_schedule(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
     int64_t lines = 1, number = 0;
     TT_TRY(ctx->status);
     for (const char *c = text; *c; c++) lines += *c == '\n';
-    begin(ctx, a, out, lines);
+    scenes_begin(ctx, a, out, lines);
     char *copy = tt_strdup(ctx, a, text);
     if (ctx->status) return ctx->status;
     for (char *line = copy; line; ) {
@@ -216,14 +217,15 @@ tt_status tt_scenes_parse_schedule(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
         number++;
         line = trim(line);
         if (*line) {
-            TT_TRY(read_line(ctx, line, number, name, &chunk, &cut, &rest));
+            TT_TRY(scenes_read_line(ctx, line, number, name, &chunk, &cut,
+                                    &rest));
             const int64_t before = out->n ? out->scene[out->n - 1].chunk : -1;
             if (out->n == 0 ? chunk != 0 : chunk <= before)
                 return tt_fail(ctx, TT_EINVAL, "%s, line %lld: the first scene "
                                "must begin with chunk 0 and every other after "
                                "the one before it, not with chunk %lld", name,
                                (long long)number, (long long)chunk);
-            add(out, chunk, rest, cut && out->n > 0);
+            scenes_add(out, chunk, rest, cut && out->n > 0);
         }
         line = end ? end + 1 : NULL;
     }

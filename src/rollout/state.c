@@ -7,7 +7,7 @@
  *         frames done), the latents a restart needs, every layer's tokens,
  *         metadata and policy state, and `digest` over all of that.
  * Layout  keys and values are [H, rows, D], head by head: whoever holds some
- *         of the heads reads those, whoever wrote them. Rows behind the last
+ *         of the heads reads those, whoever wrote them. Rows after the last
  *         token that was ever written are left out, so a cache with more slots
  *         takes them up as well. All else is one for all heads.
  * Holds   nothing of a rollout changes unless the whole file is accepted. The
@@ -78,11 +78,12 @@ char *state_identity(tt_ctx *ctx, tt_rollout *r)
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const uint64_t weights = probe_weights(ctx, r->model);
     const char *run = rollout_identity(ctx, &ctx->scratch, r->model, &r->opt);
-    const size_t room = run ? strlen(run) + 100 : 0;
-    char *text = run ? tt_alloc0(ctx, &r->arena, (int64_t)room, 1, "run record")
+    const size_t capacity = run ? strlen(run) + 100 : 0;
+    char *text = run ? tt_alloc0(ctx, &r->arena, (int64_t)capacity, 1,
+                                 "run record")
                      : NULL;
     if (text)
-        snprintf(text, room, "%s\ntether-state %d %s %d %016" PRIx64, run,
+        snprintf(text, capacity, "%s\ntether-state %d %s %d %016" PRIx64, run,
                  FORMAT,
                  tt_host_little_endian() ? "little-endian" : "big-endian",
                  tt_cache_class(r->cache)->state_version, weights);
@@ -117,7 +118,7 @@ static tt_dtype real_type(void)
     return sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
 }
 
-/* Latents of the rollout in progress; absent when nobody asks for them again.
+/* Latents of the rollout in progress; absent when no one asks for them again.
  */
 static part run_part(const tt_rollout *r, int i)
 {
@@ -200,7 +201,7 @@ typedef struct saving {
     uint64_t digest;
 } saving;
 
-static void put(saving *s, const part *p, const void *data)
+static void state_put(saving *s, const part *p, const void *data)
 {
     if (!s->first) return;
     tt_st_add(s->file, p->name, p->dtype, p->rank, p->dim, data);
@@ -263,7 +264,7 @@ static void put_state(saving *s, const part *p, const tt_layer *y)
     if (state && all) {
         memcpy(state, y->state, front);
         memcpy(state + front, all, n - front);
-        put(s, p, state);
+        state_put(s, p, state);
     }
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -275,7 +276,7 @@ static void put_layer(saving *s, const tt_layer *y)
         const part p = layer_part(y, j, rows_of(y), ends);
         if (p.values) put_heads(s, &p, y->geo);
         else if (p.data == y->state && p.data) put_state(s, &p, y);
-        else if (p.data) put(s, &p, p.data);
+        else if (p.data) state_put(s, &p, p.data);
     }
 }
 
@@ -287,13 +288,13 @@ static void begin_file(saving *s, const tt_rollout *r, const char *path)
     if (!s->first || tt_st_create(&s->disk, &s->file, path)) return;
     /* the header's room: without it a second file would get a copy */
     tt_st_reserve(s->file, 4096 + layers * LAYER_PARTS * 160);
-    put(s, &(part){ .name = "run", .dtype = TT_U8, .rank = 1, .dim = { n },
-                    .data = r->identity }, r->identity);
-    put(s, &(part){ .name = "progress", .dtype = TT_I64, .rank = 1,
+    state_put(s, &(part){ .name = "run", .dtype = TT_U8, .rank = 1,
+                         .dim = { n }, .data = r->identity }, r->identity);
+    state_put(s, &(part){ .name = "progress", .dtype = TT_I64, .rank = 1,
                     .dim = { 3 }, .data = (void *)progress }, progress);
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
-        if (p.data) put(s, &p, p.data);
+        if (p.data) state_put(s, &p, p.data);
     }
 }
 
@@ -301,7 +302,7 @@ static void end_file(saving *s)
 {
     const uint64_t h = s->digest;
     if (!s->first) return;
-    put(s, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
+    state_put(s, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
                     .dim = { 1 }, .data = (void *)&h }, &h);
     if (s->ctx->status) tt_st_abort(s->file);
     else tt_st_finish(s->file);
@@ -321,7 +322,7 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
     if (ctx->status) return ctx->status;
     if (r->unclean)
         return tt_fail(ctx, TT_EINVAL, "the last chunk got no clean pass, so "
-                       "there is no state behind it; open the rollout without "
+                       "there is no state after it; open the rollout without "
                        "`ends`");
     saving s = { .ctx = ctx, .first = tt_team_rank(ctx) == 0,
                  .disk = context_of_file(ctx) };
@@ -337,8 +338,8 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 
 /* Entry `name` with exactly this type and shape, or a failure. Its bytes are
  * read as they lie, so it must be packed (a PyTorch file can have strides). */
-static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
-                           const char *path)
+static const tt_entry *state_get(tt_ctx *ctx, const tt_file *f, const part *p,
+                                 const char *path)
 {
     const tt_entry *e = tt_file_find(f, p->name);
     const bool half = e && e->t.dtype == TT_BF16, kv = p->values != NULL;
@@ -390,8 +391,9 @@ static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
 }
 
 /* The digest of the file's layer, continued from *h. */
-static tt_status check_layer(tt_ctx *ctx, const tt_layer *y, const tt_file *f,
-                             uint64_t *h, const char *path)
+static tt_status state_check_layer(tt_ctx *ctx, const tt_layer *y,
+                                   const tt_file *f, uint64_t *h,
+                                   const char *path)
 {
     int64_t ends[2];
     const int64_t rows = rows_in_file(f, y);
@@ -400,7 +402,7 @@ static tt_status check_layer(tt_ctx *ctx, const tt_layer *y, const tt_file *f,
         const int64_t heads = p.values ? p.dim[0] : 1;
         const size_t n = part_bytes(&p) / (size_t)heads;
         if (n == 0) continue;
-        const tt_entry *e = get(ctx, f, &p, path);
+        const tt_entry *e = state_get(ctx, f, &p, path);
         if (!e) return ctx->status;
         for (int64_t i = 0; i < heads; i++)
             *h = state_digest(*h, (const char *)e->t.data + (size_t)i * n, n,
@@ -409,8 +411,9 @@ static tt_status check_layer(tt_ctx *ctx, const tt_layer *y, const tt_file *f,
     return TT_OK;
 }
 
-static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
-                            int64_t progress[3], const char *path)
+static tt_status state_check_file(tt_ctx *ctx, const tt_rollout *r,
+                                  const tt_file *f, int64_t progress[3],
+                                  const char *path)
 {
     const tt_entry *run = tt_file_find(f, "run");
     if (!run || run->t.dtype != TT_U8 || run->t.rank != 1
@@ -420,7 +423,7 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     const size_t n = (size_t)run->t.dim[0];
     TT_TRY(check_identity(ctx, run->t.data, n, r->identity, path));
     uint64_t h = state_digest(0, run->t.data, n, 1), stored;
-    const tt_entry *e = get(ctx, f, &(part){ .name = "progress",
+    const tt_entry *e = state_get(ctx, f, &(part){ .name = "progress",
                                              .dtype = TT_I64, .rank = 1,
                                              .dim = { 3 } }, path);
     if (!e) return ctx->status;
@@ -429,12 +432,12 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
         if (!p.data) continue;
-        if (!(e = get(ctx, f, &p, path))) return ctx->status;
+        if (!(e = state_get(ctx, f, &p, path))) return ctx->status;
         h = state_digest(h, e->t.data, part_bytes(&p), 1);
     }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
-        TT_TRY(check_layer(ctx, tt_cache_look(r->cache, i), f, &h, path));
-    e = get(ctx, f, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
+        TT_TRY(state_check_layer(ctx, tt_cache_look(r->cache, i), f, &h, path));
+    e = state_get(ctx, f, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
                              .dim = { 1 } }, path);
     if (!e) return ctx->status;
     tt_gather(&stored, &e->t);
@@ -516,9 +519,9 @@ static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
     return y;
 }
 
-static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
-                              const tt_file *f, const int64_t progress[3],
-                              const char *path)
+static tt_status state_check_values(tt_ctx *ctx, const tt_rollout *r,
+                                    const tt_file *f, const int64_t progress[3],
+                                    const char *path)
 {
     if (!progress_fits(r, progress))
         return tt_fail(ctx, TT_EFORMAT, "%s: a run of %lld chunks cannot stand "
@@ -568,7 +571,7 @@ static void load_heads(loading *l, const part *p, const tt_geometry *g)
     const size_t bytes = (size_t)rows * one;
     const tt_tensor *from = l->file ? &tt_file_find(l->file, p->name)->t : NULL;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *values = tt_room(ctx, p->values, rows * cache_row(g));
+    tt_host *values = tt_map_write(ctx, p->values, rows * cache_row(g));
     char *x = (char *)values;
     for (int64_t h = 0; h < g->heads && x && !ctx->status; h++) {
         if (from) {
@@ -596,8 +599,8 @@ static void load_pieces(loading *l, const part *p, const tt_layer *y)
     const char *from = l->file ? (const char *)tt_file_find(l->file, p->name)
                                      ->t.data + front : NULL;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *values = y->of_heads ? tt_room(ctx, y->of_heads,
-                                            values_of_heads(y)) : NULL;
+    tt_host *values = y->of_heads ? tt_map_write(ctx, y->of_heads,
+                                                 values_of_heads(y)) : NULL;
     char *to = values ? (char *)values : (char *)y->state + front;
     char *head = tt_alloc(ctx, &ctx->scratch, s.rows, s.unit, "saved state");
     for (int64_t h = 0; h < g->heads && head && !ctx->status; h++) {
@@ -637,7 +640,7 @@ static void load_layer(loading *l, tt_layer *y)
     y->seen = ends[1];
 }
 
-static void load(loading *l, tt_rollout *r, int64_t progress[3])
+static void state_load(loading *l, tt_rollout *r, int64_t progress[3])
 {
     tt_ctx *ctx = l->ctx;
     const tt_layer *first = tt_cache_look(r->cache, 0);
@@ -669,12 +672,12 @@ tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)
     tt_file *f = NULL;
     int64_t progress[3] = {0};
     if (tt_team_rank(ctx) == 0 && !tt_file_open(&disk, &f, path)) {
-        check_file(&disk, r, f, progress, path);
-        if (!disk.status) check_values(&disk, r, f, progress, path);
+        state_check_file(&disk, r, f, progress, path);
+        if (!disk.status) state_check_values(&disk, r, f, progress, path);
         l.file = f;
     }
     tt_arena_free(&disk.scratch);
-    if (!tt_team_follow(ctx, &disk)) load(&l, r, progress);
+    if (!tt_team_follow(ctx, &disk)) state_load(&l, r, progress);
     tt_file_close(f);
     return ctx->status;
 }

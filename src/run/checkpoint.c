@@ -4,14 +4,14 @@
  *
  * Model   "<latents>.state1" and "<latents>.state2" take turns. Each appears
  *         whole or not at all (st_write.c), so whatever ends the program while
- *         one is written, the other is there. They are written behind the
+ *         one is written, the other is there. They are written after the
  *         latents of their chunk: a state is never ahead of those.
  * Time    without a number of chunks a state is written when all that was made
  *         since the latest took 99 times as long as writing it did.
- * First   a policy that cannot go on without a state has one behind its first
+ * First   a policy that cannot go on without a state has one after its first
  *         chunk, unless none are wanted: the cache is small there.
  * Locks   the names belong to the run that has the lock of the latents. A file
- *         of such a name that is no state is somebody's: see checkpoint_claim.
+ *         of such a name that is no state is someone's: see checkpoint_claim.
  * Ranks   rank 0 alone has the names, and says what happens; all bring what
  *         they hold, and take what they need (state.c).
  * Next    src/rollout/state.c */
@@ -36,7 +36,7 @@
 tt_status checkpoint_open(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
-    const char *latents = run->file.claimed ? run->file.final : NULL;
+    const char *latents = run->file.locked ? run->file.final : NULL;
     v->keep = (checkpoint){.every = run->s.checkpoint_every,
                            .on = latents != NULL};
     for (int i = 0; latents && i < 2; i++) {
@@ -51,7 +51,7 @@ tt_status checkpoint_open(tt_ctx *ctx, tt_run *run)
 
 /* A file that is no state, whole or damaged: those begin with the length of
  * their header, and that with their first tensor. A folder is not replaced. */
-static bool is_foreign(const char *path)
+static bool checkpoint_is_foreign(const char *path)
 {
     static const char first[] = "{\"run\":{\"dtype\":\"U8\"";
     char text[8 + sizeof first] = {0};
@@ -69,7 +69,7 @@ tt_status checkpoint_claim(tt_ctx *ctx, const char *latents, bool overwrite)
     char name[4400];
     for (int i = 1; i <= 2 && !overwrite; i++) {
         snprintf(name, sizeof name, "%s.state%d", latents, i);
-        if (is_foreign(name))
+        if (checkpoint_is_foreign(name))
             return tt_fail(ctx, TT_EINVAL, "%.800s is no saved state of a run, "
                            "and its name is needed for one: move it away, or "
                            "use --overwrite to lose it", name);
@@ -85,7 +85,7 @@ bool checkpoint_is_there(const checkpoint *c)
 }
 
 /* Is this the end of a name that a state is written under (st_write.c)? */
-static bool is_part(const char *end)
+static bool checkpoint_is_part(const char *end)
 {
     if (strncmp(end, ".part-", 6)) return false;
     end += 6;
@@ -104,7 +104,8 @@ static void remove_parts(const char *name)
     DIR *d = opendir(folder ? path : ".");
     for (struct dirent *e; d && (e = readdir(d));) {
         const size_t n = strlen(base);
-        if (strncmp(e->d_name, base, n) || !is_part(e->d_name + n)) continue;
+        if (strncmp(e->d_name, base, n) || !checkpoint_is_part(e->d_name + n))
+            continue;
         snprintf(path, sizeof path, "%.*s%s", folder, name, e->d_name);
         unlink(path);
     }
@@ -202,7 +203,7 @@ static int64_t chunks_in(tt_ctx *ctx, const char *path)
 /* Take one; a damaged one is said and left. A run that can replay does so
  * where the program has changed what its states mean. Once frames are counted
  * the cache has begun to fill: half of it is no beginning. */
-static tt_status take(tt_ctx *ctx, tt_run *run, int i, int64_t chunk)
+static tt_status checkpoint_take(tt_ctx *ctx, tt_run *run, int i, int64_t chunk)
 {
     video *v = &run->now;
     if (!tt_rollout_restore(ctx, v->rollout, v->keep.name[i])) {
@@ -232,7 +233,7 @@ tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run)
     const int newest = chunk[1] > chunk[0];
     for (int k = 0; k < 2 && !c->chunk; k++) {
         const int i = k ? 1 - newest : newest;
-        if (chunk[i] > 0) TT_TRY(take(ctx, run, i, chunk[i]));
+        if (chunk[i] > 0) TT_TRY(checkpoint_take(ctx, run, i, chunk[i]));
     }
     return TT_OK;
 }

@@ -138,7 +138,7 @@ static tt_status frames_skip(frames *f)
 /* ---- measuring ----------------------------------------------------------- */
 
 /* Fill in what follows from the number of frames. */
-static tt_status complete(const frames *f, tt_encode_size *s)
+static tt_status encode_complete(const frames *f, tt_encode_size *s)
 {
     const tt_encode_input *in = f->in;
     const int64_t found = f->at;
@@ -156,14 +156,14 @@ static tt_status complete(const frames *f, tt_encode_size *s)
     return TT_OK;
 }
 
-static tt_status count(frames *f, tt_encode_size *s)
+static tt_status encode_count(frames *f, tt_encode_size *s)
 {
     bool more = true;
     while (more) {
         TT_TRY(tt_check_interrupt(f->ctx));
         TT_TRY(frames_next(f, NULL, &more));
     }
-    return complete(f, s);
+    return encode_complete(f, s);
 }
 
 tt_status tt_encode_measure(tt_ctx *ctx, tt_encode_size *s,
@@ -174,7 +174,7 @@ tt_status tt_encode_measure(tt_ctx *ctx, tt_encode_size *s,
     if (ctx->status || (in->path && stream_once(in->path)))
         return ctx->status;
     frames_open(ctx, &f, in);
-    if (!ctx->status) count(&f, s);
+    if (!ctx->status) encode_count(&f, s);
     frames_close(&f);
     return ctx->status;
 }
@@ -223,7 +223,7 @@ tt_status tt_encode_run(tt_ctx *ctx, const tt_run_events *events,
     if (!ctx->status)
         tt_vae_encoder_open(ctx, &e, vae, f.height, f.width);
     if (!ctx->status) encode_all(&f, events, e, vae, s, emit, user);
-    if (!ctx->status) complete(&f, s);
+    if (!ctx->status) encode_complete(&f, s);
     if (!ctx->status && s->dropped)
         tt_warn(ctx, "the last %lld of %lld frames do not fill a group of 4 "
                 "and were dropped (after the first frame, 4 make a latent)",

@@ -57,7 +57,7 @@ typedef struct search {
     bool during;               /* latents and frames alternate                */
 } search;
 
-static void silent(void *user, const char *sentence)
+static void fit_silent(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -65,7 +65,8 @@ static void silent(void *user, const char *sentence)
 
 static tt_ctx aside(const tt_ctx *ctx)
 {
-    return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads, .warn = silent,
+    return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads,
+                    .warn = fit_silent,
                     .matrix_unit = ctx->matrix_unit, .team = ctx->team,
                     .interrupt = ctx->interrupt};
 }
@@ -302,7 +303,7 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 }
 
 /* The stage that needs most, of memory or of addresses. */
-static const char *largest(const tt_needs *n, bool memory, int64_t *most)
+static const char *fit_largest(const tt_needs *n, bool memory, int64_t *most)
 {
     const tt_stage *const all[] = {&n->latents, &n->text, &n->decoding};
     static const char *const names[] = {"the transformer", "the text encoder",
@@ -330,10 +331,10 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
     shortage s = {.better = ""};
     plan_limit l = plan_addresses(run->mapped); /* stays; free memory may not */
     int64_t most;
-    const char *what = largest(n, false, &most);
+    const char *what = fit_largest(n, false, &most);
     const bool memory = most <= l.bytes;
     if (memory) {
-        what = largest(n, true, &most);
+        what = fit_largest(n, true, &most);
         l = plan_memory(n->before);
     }
     snprintf(s.text, sizeof s.text, "%s needs %.4g MB%s, and %s leaves %.4g MB",

@@ -24,8 +24,8 @@ static int64_t whole_frames(const tt_rollout_options *o, int64_t frames,
     return 4 * n - 3;
 }
 
-static tt_status check_whole(tt_ctx *ctx, const char *path, int64_t frames,
-                             const tt_rollout_options *o)
+static tt_status given_check_whole(tt_ctx *ctx, const char *path,
+                                   int64_t frames, const tt_rollout_options *o)
 {
     const int64_t low = whole_frames(o, frames, false);
     const int64_t high = whole_frames(o, frames, true);
@@ -58,7 +58,7 @@ static tt_status plan_video(tt_ctx *ctx, given_frames *v, const tt_settings *g,
         v->size.frames = g->initial_frames;
         v->size.latents = 1 + (g->initial_frames - 1) / 4;
     }
-    TT_TRY(check_whole(ctx, v->in.path, v->size.frames, o));
+    TT_TRY(given_check_whole(ctx, v->in.path, v->size.frames, o));
     o->w = v->size.width / 8;
     o->h = v->size.height / 8;
     return TT_OK;
@@ -108,8 +108,8 @@ typedef struct sink {
     int64_t size;
 } sink;
 
-static tt_status take_latent(void *user, const tt_real *z, int64_t C,
-                             int64_t h, int64_t w)
+static tt_status given_take_latent(void *user, const tt_real *z, int64_t C,
+                                   int64_t h, int64_t w)
 {
     sink *s = user;
     TT_ASSERT(C * h * w == s->size);
@@ -138,8 +138,8 @@ tt_status given_encode(tt_ctx *ctx, tt_run *run, tt_model_source *source)
                     "channels and the VAE makes %lld: they belong to "
                     "different models", (long long)C,
                     (long long)tt_vae_z(vae));
-        tt_encode_run(ctx, &run->events, vae, &v->in, &v->size, take_latent,
-                      &s);
+        tt_encode_run(ctx, &run->events, vae, &v->in, &v->size,
+                      given_take_latent, &s);
         tt_vae_close(vae);
     }
     o->initial = z;

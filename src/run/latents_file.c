@@ -19,7 +19,7 @@
 
 enum { HEADER_MAX = 1 << 20 };
 
-static tt_status failed(latents_file *f)
+static tt_status latents_file_failed(latents_file *f)
 {
     return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
                    strerror(errno));
@@ -54,7 +54,8 @@ static tt_status put_mark(latents_file *f)
     make_mark(text, f->summed, &f->sum);
     const off_t at = f->mark[f->turn];
     f->turn = 1 - f->turn;
-    return pwrite(f->lock, text, MARK, at) == MARK ? TT_OK : failed(f);
+    return pwrite(f->lock, text, MARK,
+                  at) == MARK ? TT_OK : latents_file_failed(f);
 }
 
 /* Go on with the digest up to `frames` of `fd`, or from the first one. */
@@ -161,7 +162,7 @@ static bool lock(int fd)
 
 /* Is `fd` still the file of that name? The run that held the lock before us
  * may have finished, which renames it. */
-static bool still_called(int fd, const char *name)
+static bool latents_file_still_called(int fd, const char *name)
 {
     struct stat a, b;
     return !fstat(fd, &a) && !stat(name, &b) && a.st_dev == b.st_dev
@@ -184,7 +185,7 @@ static tt_status check_complete(latents_file *f)
     return ours ? TT_OK : busy(f);
 }
 
-/* Nobody but a stranger makes a link of that name. */
+/* No one but a stranger makes a link of that name. */
 static tt_status refuse_link(latents_file *f)
 {
     return tt_fail(f->ctx, TT_EINVAL, "%s is a link, and it is not followed; "
@@ -213,10 +214,10 @@ static tt_status lock_unfinished(latents_file *f)
         f->lock = open(f->unfinished, O_RDWR | O_CREAT | O_NOFOLLOW
                        | O_NONBLOCK | O_CLOEXEC, 0666);
         if (f->lock < 0 && errno == ELOOP) return refuse_link(f);
-        if (f->lock < 0) return failed(f);
+        if (f->lock < 0) return latents_file_failed(f);
         if (!lock(f->lock)) break;
-        if (still_called(f->lock, f->unfinished)) {
-            f->claimed = true;
+        if (latents_file_still_called(f->lock, f->unfinished)) {
+            f->locked = true;
             return TT_OK;
         }
         close(f->lock);
@@ -232,8 +233,9 @@ static tt_status check_unfinished(latents_file *f)
     struct stat st;
     const content c = content_of(f->lock);
     f->empty = c == NOTHING;
-    f->told = c == NOTHING && f->resume && !fstat(f->lock, &st) && st.st_size;
-    if (f->told)
+    f->reported = c == NOTHING && f->resume && !fstat(f->lock,
+                                                      &st) && st.st_size;
+    if (f->reported)
         tt_warn(f->ctx, "%s holds no frame to go on from; the run begins anew",
                 f->unfinished);
     if (c == NOTHING || f->overwrite) return TT_OK;
@@ -278,7 +280,8 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
 /* ---- begin, or go on ----------------------------------------------------- */
 
 /* The header of `fd` as JSON, and its bytes; NULL where there is none. */
-static const tt_json *read_header(latents_file *f, int fd, size_t *bytes)
+static const tt_json *latents_file_read_header(latents_file *f, int fd,
+                                               size_t *bytes)
 {
     tt_ctx own = {.status = TT_OK}; /* another file is no failure */
     const tt_json *j = NULL;
@@ -301,7 +304,7 @@ static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
                          const char *run)
 {
     size_t bytes;
-    const tt_json *j = read_header(f, fd, &bytes);
+    const tt_json *j = latents_file_read_header(f, fd, &bytes);
     const tt_json *t = tt_json_get(j, "latents");
     const tt_json *shape = tt_json_get(t, "shape");
     const char *real = sizeof(tt_real) == 8 ? "F64" : "F32";
@@ -320,7 +323,7 @@ static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
                                                           : 0;
 }
 
-/* Is the file behind `fd` of this run? Its frames are counted, and those that
+/* Is the file after `fd` of this run? Its frames are counted, and those that
  * it was to have. */
 static bool same_run(latents_file *f, int fd, const int64_t dim[5],
                      const char *run, int64_t *frames)
@@ -334,7 +337,7 @@ static bool same_run(latents_file *f, int fd, const int64_t dim[5],
     return true;
 }
 
-/* Why the file behind f->theirs is not this run's. */
+/* Why the file after f->theirs is not this run's. */
 static void name_difference(const latents_file *f, const int64_t dim[5],
                             const char *run, char *buf, size_t n)
 {
@@ -361,9 +364,10 @@ static tt_status not_as_written(latents_file *f, const char *path)
                    "instead of --resume", path);
 }
 
-/* Of f->done frames behind `fd`, keep those that a mark vouches for. A file
- * that ends before both marks was cut by somebody. */
-static tt_status check_frames(latents_file *f, int fd, const char *path)
+/* Of f->done frames after `fd`, keep those that a mark vouches for. A file
+ * that ends before both marks was cut by someone. */
+static tt_status latents_file_check_frames(latents_file *f, int fd,
+                                           const char *path)
 {
     char mark[2][MARK + 1] = {"", ""}, ours[MARK + 1];
     int64_t n[2], good = -1, bad = 0;
@@ -402,7 +406,7 @@ static void forget_frames(latents_file *f)
     f->turn = 0;
 }
 
-/* Nobody goes on from damaged frames; with `overwrite` they may go. */
+/* No one goes on from damaged frames; with `overwrite` they may go. */
 static bool lost(latents_file *f)
 {
     if (!f->overwrite || f->ctx->status != TT_EFORMAT) return false;
@@ -419,7 +423,7 @@ static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
     char what[200];
     if (f->empty) return TT_OK;
     *taken = same_run(f, f->lock, dim, run, &frames);
-    if (*taken && check_frames(f, f->lock, f->unfinished))
+    if (*taken && latents_file_check_frames(f, f->lock, f->unfinished))
         *taken = !lost(f);
     if (*taken || f->overwrite) return f->ctx->status;
     name_difference(f, dim, run, what, sizeof what);
@@ -440,7 +444,7 @@ static tt_status take_complete(latents_file *f, const int64_t dim[5],
     bool ours = same_run(f, fileno(file), dim, run, &frames)
              && f->done == frames;
     if (ours) {
-        check_frames(f, fileno(file), f->final);
+        latents_file_check_frames(f, fileno(file), f->final);
         if (!f->ctx->status && f->done < frames) not_as_written(f, f->final);
         ours = !f->ctx->status;
         if (!ours) lost(f);
@@ -452,7 +456,7 @@ static tt_status take_complete(latents_file *f, const int64_t dim[5],
     return f->ctx->status;
 }
 
-/* The frames of a shorter file, behind the header. */
+/* The frames of a shorter file, after the header. */
 static tt_status copy_frames(latents_file *f, FILE *from)
 {
     char some[1 << 14];
@@ -463,7 +467,8 @@ static tt_status copy_frames(latents_file *f, FILE *from)
         bad = fread(some, 1, k, from) != k
            || fwrite(some, 1, k, f->file) != k;
     }
-    if (bad || fflush(f->file) || fsync(fileno(f->file))) return failed(f);
+    if (bad || fflush(f->file) || fsync(fileno(f->file)))
+        return latents_file_failed(f);
     TT_TRY(put_mark(f));
     return put_mark(f);
 }
@@ -474,7 +479,7 @@ static tt_status open_unfinished(latents_file *f)
     const int fd = fcntl(f->lock, F_DUPFD_CLOEXEC, 0);
     f->file = fd >= 0 ? fdopen(fd, "r+b") : NULL;
     if (!f->file && fd >= 0) close(fd);
-    return f->file ? TT_OK : failed(f);
+    return f->file ? TT_OK : latents_file_failed(f);
 }
 
 static void set_sizes(latents_file *f, const int64_t dim[5])
@@ -489,7 +494,7 @@ static tt_status begin_anew(latents_file *f, const char *header)
     if (ftruncate(f->lock, 0) || fseeko(f->file, 0, SEEK_SET)
         || fwrite(header, 1, f->header_bytes, f->file) != f->header_bytes
         || fflush(f->file))
-        return failed(f);
+        return latents_file_failed(f);
     return TT_OK;
 }
 
@@ -499,7 +504,7 @@ static tt_status go_on(latents_file *f, const int64_t dim[5], const char *run)
     const char *header = f->length == dim[1] ? NULL : make_header(f, dim, run);
     TT_TRY(f->ctx->status);
     if (header && pwrite(f->lock, header, f->header_bytes, 0)
-               != (ssize_t)f->header_bytes) return failed(f);
+               != (ssize_t)f->header_bytes) return latents_file_failed(f);
     return latents_file_cut(f, f->done);
 }
 
@@ -509,7 +514,7 @@ tt_status latents_file_open(latents_file *f, const int64_t dim[5],
     bool taken = false;
     FILE *shorter = NULL;
     set_sizes(f, dim);
-    if (!f->claimed || f->ctx->status) return f->ctx->status;
+    if (!f->locked || f->ctx->status) return f->ctx->status;
     forget_frames(f);
     char *header = make_header(f, dim, run);
     TT_TRY(f->ctx->status);
@@ -595,12 +600,13 @@ tt_status latents_file_cut(latents_file *f, int64_t frames)
     f->empty = frames == 0;
     if (fflush(f->file) || ftruncate(fileno(f->file), end)
         || fseeko(f->file, end, SEEK_SET))
-        return failed(f);
+        return latents_file_failed(f);
     return TT_OK;
 }
 
 /* Little-endian, whatever the host. */
-static bool put_values(FILE *file, tt_sha256 *sum, const tt_real *x, size_t n)
+static bool latents_file_put_values(FILE *file, tt_sha256 *sum,
+                                    const tt_real *x, size_t n)
 {
     tt_real some[1024];
     for (size_t k; n > 0; x += k, n -= k) {
@@ -618,9 +624,10 @@ tt_status latents_file_append(latents_file *f, const tt_real *frames,
 {
     size_t values = (size_t)n * f->frame_bytes / sizeof *frames;
     if (!f->file || f->ctx->status) return f->ctx->status;
-    if (!put_values(f->file, &f->sum, frames, values) || fflush(f->file)
+    if (!latents_file_put_values(f->file, &f->sum, frames,
+                                 values) || fflush(f->file)
         || fsync(fileno(f->file)))
-        return failed(f);
+        return latents_file_failed(f);
     f->summed = f->done += n;
     f->empty = false;
     return put_mark(f);
@@ -636,7 +643,7 @@ tt_status latents_file_finish(latents_file *f)
                                 || fsync(fileno(file)));
     bad = fclose(file) || bad;
     if (f->complete) return TT_OK;
-    if (bad) return f->ctx->status ? f->ctx->status : failed(f);
+    if (bad) return f->ctx->status ? f->ctx->status : latents_file_failed(f);
     if (place_rename(f->unfinished, f->final, f->is_new))
         return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
                        place_reason());
@@ -648,10 +655,10 @@ void latents_file_close(latents_file *f)
 {
     if (f->file) fclose(f->file);
     f->file = NULL;
-    if (f->claimed) {
+    if (f->locked) {
         if (f->empty && (f->done == 0 || f->complete)) unlink(f->unfinished);
         close(f->lock);
     }
-    f->claimed = false;
+    f->locked = false;
     tt_arena_free(&f->mem);
 }

@@ -7,11 +7,11 @@
  * flushed to the disk after every chunk. The header also says what the run is
  * made from, so the same run, and no other, can go on from it. With the last
  * frame the file is complete and gets its final name. A link is followed: both
- * names are beside the file it leads to.
+ * names are next to the file it leads to.
  *
  * Two marks in the header take turns: a number of frames and their digest,
  * written when the frames are on the disk. One that is torn leaves the other.
- * Frames behind both are made again.
+ * Frames after both are made again.
  *
  * One run at a time: from claim to close the file is locked (flock), under
  * either name. The system takes the lock back when a program dies. */
@@ -31,11 +31,11 @@ typedef struct latents_file {
     char *final, *unfinished; /* links followed                               */
     bool resume, overwrite; /* what may become of work that is there          */
     bool may_grow;          /* a shorter one of the same run goes on          */
-    bool claimed;
+    bool locked;
     bool is_new;            /* nothing had the final name when it was claimed */
     int lock;               /* descriptor that holds it; only when claimed    */
     bool empty;             /* nothing to keep under the unfinished name      */
-    bool told;              /* ... and a warning has said so                  */
+    bool reported;          /* ... and a warning has said so              */
     int64_t frames;         /* of the video                                   */
     int64_t done;           /* frames in the file                             */
     size_t frame_bytes, header_bytes;

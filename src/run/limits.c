@@ -4,7 +4,7 @@
  *
  * Three may set an end: the machine (MemAvailable and free swap), a control
  * group and those that contain it, and ulimit -v. TT_MEMORY in the environment,
- * in bytes or with K, M or G behind the number, stands for the first two: the
+ * in bytes or with K, M or G after the number, stands for the first two: the
  * user may know what the system cannot tell. ulimit -d is left alone, because
  * mapped weights do not count there. */
 #include "os/os.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* The number behind `name` in a file of lines "name: number kB"; 0: none. */
+/* The number after `name` in a file of lines "name: number kB"; 0: none. */
 static int64_t line_of(const char *path, const char *name)
 {
     char line[256];
@@ -57,7 +57,7 @@ static void lower(plan_limit *to, int64_t bytes, const char *who)
 }
 
 /* A file of one number; -1: none, or "max". */
-static int64_t number_in(const char *folder, const char *name)
+static int64_t limits_number_in(const char *folder, const char *name)
 {
     char path[4400];
     long long n = -1;
@@ -79,14 +79,14 @@ static int64_t pages_of_files(const char *path)
                      + line_of(path, "active_file ");
 }
 
-/* A group's limit, less what it uses beside pages of files. */
+/* A group's limit, less what it uses next to pages of files. */
 static void ask_group(plan_limit *to, const char *folder)
 {
     char path[4400];
-    int64_t most = number_in(folder, "memory.max");
-    int64_t used = number_in(folder, "memory.current");
-    if (most < 0) most = number_in(folder, "memory.limit_in_bytes");
-    if (used < 0) used = number_in(folder, "memory.usage_in_bytes");
+    int64_t most = limits_number_in(folder, "memory.max");
+    int64_t used = limits_number_in(folder, "memory.current");
+    if (most < 0) most = limits_number_in(folder, "memory.limit_in_bytes");
+    if (used < 0) used = limits_number_in(folder, "memory.usage_in_bytes");
     if (most < 0 || used < 0) return;
     snprintf(path, sizeof path, "%s/memory.stat", folder);
     used -= pages_of_files(path);
@@ -140,7 +140,7 @@ tt_status plan_memory_check(tt_ctx *ctx)
     const char *text = getenv("TT_MEMORY");
     if (ctx->status || !text || !*text || asked_for() >= 0) return ctx->status;
     return tt_fail(ctx, TT_EINVAL, "TT_MEMORY=%.60s is no amount of memory: "
-                   "give a number of bytes, or one with K, M or G behind it "
+                   "give a number of bytes, or one with K, M or G after it "
                    "like 20G, or leave it unset", text);
 }
 

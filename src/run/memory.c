@@ -71,7 +71,7 @@ static int64_t with_scratch(int64_t bytes)
 
 /* ---- stages -------------------------------------------------------------- */
 
-static void add_text(const tt_run *run, tt_needs *n)
+static void memory_add_text(const tt_run *run, tt_needs *n)
 {
     n->text = run->encoder;
     n->text.held += text_bytes(run);
@@ -87,7 +87,7 @@ static int64_t encoder_values(const tt_umt5_config *c, int64_t rows)
     return rows * (2 * c->dim + (ffn > attention ? ffn : attention));
 }
 
-static void silent(void *user, const char *sentence)
+static void memory_silent(void *user, const char *sentence)
 {
     (void)user, (void)sentence;
 }
@@ -96,7 +96,8 @@ static void silent(void *user, const char *sentence)
  * missing is reported later. */
 static void look_at_text(const tt_ctx *ctx, tt_run *run)
 {
-    tt_ctx c = {.ops = ctx->ops, .nthreads = ctx->nthreads, .warn = silent,
+    tt_ctx c = {.ops = ctx->ops, .nthreads = ctx->nthreads,
+                .warn = memory_silent,
                 .team = ctx->team, .matrix_unit = ctx->matrix_unit,
                 .interrupt = ctx->interrupt};
     const tt_weights_options opt = {.ema = -1, .shapes_alone = true,
@@ -219,7 +220,7 @@ tt_needs plan_needs(const tt_ctx *ctx, const tt_run *run,
 {
     const plan_limit limit = plan_memory(run->before);
     tt_needs n = {.before = run->before, .during = q->during && q->vae};
-    add_text(run, &n);
+    memory_add_text(run, &n);
     add_latents(ctx, run, q, &n);
     add_decoding(ctx, run, q, &n);
     n.lora.held = tt_dit_weights(run->dit)->shapes_alone
@@ -251,10 +252,10 @@ bool plan_lays_out(const tt_ctx *ctx, const tt_run *run)
     tt_ctx c = {.ops = ctx->ops, .team = ctx->team,
                 .matrix_unit = ctx->matrix_unit};
     const tt_geometry geo = rollout_geometry(&c, run->dit, &run->opt);
-    bool laid = false;
+    bool packed = false;
     kept_values(&c, tt_policy_class_of(&run->opt.policy), &run->opt.policy,
-                &geo, &laid);
-    return laid;
+                &geo, &packed);
+    return packed;
 }
 
 /* Rotated keys alone stay on a device only: on the host that saves less than
@@ -267,9 +268,9 @@ static bool keeps(const tt_ctx *ctx, const tt_run *run, const tt_needs *n)
     if (run->opt.kv_dir) return false;
     if (!d) return plan_lays_out(ctx, run)
                    && n->peak - n->before <= n->available / ranks / 2;
-    return d->room && n->latents.peak - n->before + n->latents.mapped
+    return d->free_memory && n->latents.peak - n->before + n->latents.mapped
                       + (n->during ? n->decoding.mapped : 0)
-                      <= d->room(d) / ranks;
+                      <= d->free_memory(d) / ranks;
 }
 
 /* What the user leaves to us; then everything. */

@@ -15,7 +15,7 @@
 #include "io/json.h"
 #include "text/spm.h"
 
-static bool exists(const char *path)
+static bool model_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
@@ -28,7 +28,7 @@ static bool find_in_model(char *buf, size_t n, const tt_model_paths *p,
     const char *dir = p->model ? tt_folder_snapshot(snapshot, p->model) : NULL;
     for (; dir && *names; names++) {
         int len = snprintf(buf, n, "%s/%s", dir, *names);
-        if (len > 0 && (size_t)len < n && exists(buf)) return true;
+        if (len > 0 && (size_t)len < n && model_exists(buf)) return true;
     }
     return false;
 }
@@ -43,8 +43,8 @@ static void tell_source(tt_model_source *s, const tt_weights *w)
 static const char *const configs[] = {"config.json", "transformer/config.json",
                                       NULL};
 
-/* The config of the transformer: beside the weights that are named, else in the
- * model's folder. *root is NULL where there is none. */
+/* The config of the transformer: next to the weights that are named, else in
+ * the model's folder. *root is NULL where there is none. */
 static tt_status read_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
                              char path[4096], const tt_model_paths *p)
 {
@@ -52,11 +52,11 @@ static tt_status read_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
     *root = NULL;
     if (ctx->status) return ctx->status;
     if (weights)
-        TT_TRY(dit_config_beside(ctx, a, root, path, 4096, weights));
+        TT_TRY(dit_config_adjacent(ctx, a, root, path, 4096, weights));
     if (weights && !*root) {
         char folder[4096];
         snprintf(folder, sizeof folder, "%s/transformer/.", weights);
-        TT_TRY(dit_config_beside(ctx, a, root, path, 4096, folder));
+        TT_TRY(dit_config_adjacent(ctx, a, root, path, 4096, folder));
     }
     if (*root || !find_in_model(path, 4096, p, configs)) return TT_OK;
     return tt_json_file(ctx, a, root, path, 1 << 20);
@@ -103,7 +103,7 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
 
 /* ---- the transformer ----------------------------------------------------- */
 
-static void ignore_warning(void *user, const char *sentence)
+static void model_ignore_warning(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -113,7 +113,7 @@ static void ignore_warning(void *user, const char *sentence)
  * is opened. */
 static bool holds_dit(const char *path)
 {
-    tt_ctx ctx = {.warn = ignore_warning};
+    tt_ctx ctx = {.warn = model_ignore_warning};
     tt_weights *w = NULL;
     const bool there = !tt_weights_open(&ctx, &w, path, TT_MODEL_DIT, NULL);
     tt_weights_close(w);
@@ -133,7 +133,7 @@ static tt_status find_checkpoint(tt_ctx *ctx, char *buf, size_t n,
     *buf = 0;
     snprintf(folder, sizeof folder, "%s/checkpoints",
              tt_folder_snapshot(snapshot, p->model));
-    if (!exists(folder)
+    if (!model_exists(folder)
         || tt_folder_files(ctx, &ctx->scratch, &file, &count, folder))
         return ctx->status;
     for (int64_t i = 0; i < count && !ctx->status; i++) {
@@ -247,7 +247,7 @@ tt_status tt_model_vae_class(tt_ctx *ctx, tt_class *cls,
 }
 
 /* An open VAE gets its class, and its folder. */
-static tt_status settle(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
+static tt_status model_settle(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
 {
     tt_class cls;
     if (!*v) return ctx->status;
@@ -274,7 +274,7 @@ tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
     TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_VAE, &opt));
     tell_source(source, w);
     tt_vae_load_parts(ctx, out, w, parts);
-    return settle(ctx, out, p);
+    return model_settle(ctx, out, p);
 }
 
 tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
@@ -288,7 +288,7 @@ tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
     TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, &opt));
     tell_source(source, w);
     tt_vae_load_tiny(ctx, out, w);
-    return settle(ctx, out, p);
+    return model_settle(ctx, out, p);
 }
 
 /* ComfyUI's and llama.cpp's files of the text encoder carry the tokenizer. */

@@ -264,7 +264,7 @@ static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
 /* ---- opening ------------------------------------------------------------- */
 
 /* The name of the published model is enough for a plan. */
-static tt_status check_name(tt_ctx *ctx, tt_run *r)
+static tt_status open_check_name(tt_ctx *ctx, tt_run *r)
 {
     const char *model = r->s.model.model;
     if (!published_name(model)) return ctx->status;
@@ -275,11 +275,11 @@ static tt_status check_name(tt_ctx *ctx, tt_run *r)
                    "video needs the weights", model);
 }
 
-static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
+static tt_status run_open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
 {
     TT_TRY(tt_settings_copy(ctx, &r->s, s));
     TT_TRY(tt_settings_check(ctx, &r->s, &r->opt));
-    TT_TRY(check_name(ctx, r));
+    TT_TRY(open_check_name(ctx, r));
     r->s.model.shapes_alone = r->s.plan;
     TT_TRY(share_out(ctx, r));
     TT_TRY(scenes_read(ctx, &r->mem, &r->scenes, &r->s));
@@ -306,8 +306,8 @@ tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,
     if (!r) return tt_fail(ctx, TT_ENOMEM, "out of memory for a run");
     record_begin(&r->record);
     if (events) r->events = *events;
-    r->claimed = r->now.number = -1;
-    if (open_run(ctx, r, s)) {
+    r->locked = r->now.number = -1;
+    if (run_open_run(ctx, r, s)) {
         tt_run_close(r);
         return ctx->status;
     }
@@ -318,7 +318,7 @@ tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,
 void run_release(tt_run *run)
 {
     latents_file_close(&run->file);
-    run->claimed = -1;
+    run->locked = -1;
 }
 
 void tt_run_close(tt_run *run)
@@ -456,8 +456,8 @@ const tt_recorder_scene *run_scenes(tt_ctx *ctx, const tt_run *run,
 }
 
 /* What else a run is made from, so that --resume takes up its own only. */
-static const char *origin_of(tt_ctx *ctx, const tt_run *run, int prompt,
-                             tt_arena *mem)
+static const char *open_origin_of(tt_ctx *ctx, const tt_run *run, int prompt,
+                                  tt_arena *mem)
 {
     tt_sha256 h;
     char hex[65];
@@ -478,7 +478,7 @@ tt_rollout_options run_options(tt_ctx *ctx, tt_run *run, int64_t i,
     if (tt_run_video_at(ctx, run, i, &v)) return o;
     o.noise.seed = v.seed;
     o.noise.sample = (uint32_t)v.sample;
-    o.origin = origin_of(ctx, run, v.prompt, mem);
+    o.origin = open_origin_of(ctx, run, v.prompt, mem);
     return o;
 }
 
@@ -493,8 +493,8 @@ tt_status tt_run_claim(tt_ctx *ctx, tt_run *run, int64_t i, const char *path)
     const char *kept = path ? tt_strdup(ctx, &run->mem, path) : NULL;
     TT_TRY(latents_file_claim(ctx, &run->file, kept, run->s.resume,
                               run->s.overwrite));
-    run->claimed = i;
-    /* with the lock: nobody that heeds it changes them any more */
+    run->locked = i;
+    /* with the lock: no one that heeds it changes them any more */
     if (kept && checkpoint_claim(ctx, kept, run->s.overwrite))
         run_release(run);
     return ctx->status;

@@ -34,7 +34,7 @@ tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *s,
 /* Does it need the VAE whether it decodes or not? */
 bool settings_encode(const tt_settings *s);
 /* One row per knob that any policy has, at most `room`: their number. */
-int settings_knob_rows(tt_setting *rows, int room);
+int settings_knob_rows(tt_setting *rows, int capacity);
 /* --preset, where it names a model: the settings that it needs, for those that
  * were not given. */
 tt_status settings_fill_model(tt_ctx *ctx, tt_settings *g);
@@ -181,18 +181,18 @@ struct tt_run {
     record record;
     bool encoded;              /* texts and given frames                      */
     latents_file file;         /* claimed for video `claimed`                 */
-    int64_t claimed;           /* -1: for none                                */
+    int64_t locked;            /* -1: for none                                */
     tt_needs needs;
     tt_stage encoder;          /* of the text: what it adds by itself         */
     int64_t before, mapped;    /* bytes and addresses that were held before   */
     video now;
 };
 
-/* May states of a run take their names beside `latents`? What lies there and
+/* May states of a run take their names next to `latents`? What lies there and
  * is none of ours goes for `overwrite` alone.
  * Errors  TT_EINVAL  it does not: the sentence names the file */
 tt_status checkpoint_claim(tt_ctx *ctx, const char *latents, bool overwrite);
-/* Names beside the latents; which files are there. */
+/* Names next to the latents; which files are there. */
 tt_status checkpoint_open(tt_ctx *ctx, tt_run *run);
 bool checkpoint_is_there(const checkpoint *c);
 /* Take the newest state that is whole and not ahead of the latents; without
@@ -211,7 +211,7 @@ void checkpoint_try(tt_ctx *ctx, tt_run *run);
 void checkpoint_forget(checkpoint *c);
 
 /* Every rank's time since the last call, of[TT_TEAM_MAX]; in detail, and in
- * `line`, which goes behind what is said of a chunk; empty for one rank. */
+ * `line`, which goes after what is said of a chunk; empty for one rank. */
 tt_status ranks_measure(tt_ctx *ctx, const tt_run *run, tt_team_time *of,
                         char *line, size_t n);
 

@@ -42,7 +42,7 @@ typedef struct plan_question {
 /* The answer, for the ranks of `ctx`. */
 tt_needs plan_needs(const tt_ctx *ctx, const tt_run *run,
                     const plan_question *q);
-/* Does what attention needs of a window stay from pass to pass, laid out? */
+/* Does what attention needs of a window stay from pass to pass, packed? */
 bool plan_lays_out(const tt_ctx *ctx, const tt_run *run);
 /* Rows of a prompt that differ: three letters a token; all of embeddings. */
 int64_t plan_tokens(const tt_run *run);

@@ -152,7 +152,7 @@ static const char *knob_words(const char *const *word)
     return page;
 }
 
-int settings_knob_rows(tt_setting *rows, int room)
+int settings_knob_rows(tt_setting *rows, int capacity)
 {
     static const struct { tt_setting_kind kind; const char *arg; } as[] = {
         [TT_KNOB_COUNT] = {TT_SETTING_INT, "N"},
@@ -161,7 +161,7 @@ int settings_knob_rows(tt_setting *rows, int room)
         [TT_KNOB_WORD] = {TT_SETTING_TEXT, "NAME"}};
     int n = 0;
     for (const tt_knob *k; (k = knob_at(n)); n++) {
-        TT_ASSERT(n < room && n < TT_RUN_KNOBS);
+        TT_ASSERT(n < capacity && n < TT_RUN_KNOBS);
         rows[n] = (tt_setting){
             as[k->type].kind, k->name, 0,
             offsetof(tt_settings, knob) + (size_t)n * sizeof(tt_knob_setting),
@@ -237,7 +237,8 @@ static void apply_given(tt_ctx *ctx, const tt_settings_given *given,
 
 /* The settings say what is meant: that is what a record shows. Knobs of other
  * policies keep their usual values. */
-static void write_back(tt_settings *g, const tt_policy_options *p)
+static void policy_settings_write_back(tt_settings *g,
+                                       const tt_policy_options *p)
 {
     const tt_knob *any;
     for (int n = 0; (any = knob_at(n)); n++) {
@@ -282,6 +283,6 @@ tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *g,
     apply_given(ctx, &g->given, p);
     TT_TRY(ctx->status);
     if (!g->preset) g->preset = p->cls->presets ? "official" : "";
-    write_back(g, p);
+    policy_settings_write_back(g, p);
     return TT_OK;
 }

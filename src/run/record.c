@@ -11,6 +11,7 @@
 #include "ops/backend.h"
 #include "io/io.h"
 #include "io/outfile.h"
+#include "core/threads.h"
 #include "tether/version.h"
 
 void record_begin(record *r)

@@ -135,7 +135,7 @@ static tt_status check_size(tt_ctx *ctx, tt_settings *g)
     return TT_OK;
 }
 
-static tt_status check_length(tt_ctx *ctx, const tt_settings *g)
+static tt_status rules_check_length(tt_ctx *ctx, const tt_settings *g)
 {
     int n = given(g, "latents") + given(g, "frames") + given(g, "seconds");
     if (n > 1)
@@ -285,7 +285,7 @@ tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,
     TT_TRY(check_text(ctx, g));
     TT_TRY(check_noise(ctx, g));
     TT_TRY(check_size(ctx, g));
-    TT_TRY(check_length(ctx, g));
+    TT_TRY(rules_check_length(ctx, g));
     TT_TRY(check_pairs(ctx, g));
     TT_TRY(check_given(ctx, g));
     TT_TRY(check_words(ctx, g));

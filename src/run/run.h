@@ -51,7 +51,7 @@ tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
 /* Path to hand to tt_umt5_open. */
 tt_status tt_model_text_encoder(tt_ctx *ctx, const char **out,
                                 const tt_model_paths *p);
-/* Tokens per prompt: text_len of the transformer's config.json beside its
+/* Tokens per prompt: text_len of the transformer's config.json next to its
  * weights, else in the folder, where there is one, else 512. */
 int64_t tt_model_text_len(tt_ctx *ctx, const tt_model_paths *p);
 /* The size of video the model was trained for: width and height of the section
@@ -220,11 +220,11 @@ bool tt_run_made_by_any(tt_ctx *ctx, const char *path);
  *          the settings, which a run of several videos refuses */
 tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
                        const tt_run_files *files);
-/* Between two chunks: keep the state on the disk, in two files beside the
+/* Between two chunks: keep the state on the disk, in two files next to the
  * latents that take turns. The latents are there after every chunk; the state
  * saves `resume` the clean passes that make the cache again, and a policy whose
  * cache cannot be made again needs it. tt_run_next does it by itself, see the
- * setting checkpoint-every. Behind the last chunk all that `resume` needs are
+ * setting checkpoint-every. After the last chunk all that `resume` needs are
  * the latents, and most policies have no state to save there.
  * Errors  TT_EINVAL  no video was begun, or its latents have no file */
 tt_status tt_run_save(tt_ctx *ctx, tt_run *run);
@@ -251,7 +251,7 @@ const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem);
 
 /* What the caller adds to a record. */
 typedef struct tt_run_facts {
-    int argc;                    /* words behind "tether" of the command that */
+    int argc;                    /* words after "tether" of the command that  */
     char **argv;                 /* was given; 0: none                        */
     double decode_seconds;
 } tt_run_facts;
@@ -296,5 +296,8 @@ typedef tt_status (*tt_encode_fn)(void *user, const tt_real *z, int64_t C,
 tt_status tt_encode_run(tt_ctx *ctx, const tt_run_events *events,
                         const tt_vae *vae, const tt_encode_input *in,
                         tt_encode_size *size, tt_encode_fn emit, void *user);
+
+/* All rows, the knobs of the policies among them, up to TT_SETTING_END. */
+const tt_setting *tt_settings_table(void);
 
 #endif

@@ -132,12 +132,12 @@ static const tt_setting fixed[] = {
      "and after an interruption, it is NAME.unfinished.mp4 and so on, which "
      "can be played up to where it is (.apng cannot)"},
     {TT_SETTING_WRITE, "animation", 0, AT(animation), "FILE.apng",
-     "the same video as an animated PNG, beside what -o writes"},
+     "the same video as an animated PNG, next to what -o writes"},
     {TT_SETTING_WRITE, "contact-sheet", 0, AT(sheet), "FILE",
      "PNG with evenly spaced frames"},
     {TT_SETTING_WRITE, "latents-out", 0, AT(latents_out), "FILE",
      "latents [1, n0+n, C, h, w], complete before decoding starts (default: "
-     "beside the output, ending in .latents.safetensors; with -o - "
+     "next to the output, ending in .latents.safetensors; with -o - "
      "tether-SEED.latents.safetensors)"},
     {TT_SETTING_TEXT, "decode", 0, AT(decode), "after|during",
      "when frames are made: after all latents (default: less memory), or "
@@ -147,7 +147,7 @@ static const tt_setting fixed[] = {
      "stop after the latents"},
     {TT_SETTING_MAYBE, "preview", 0, AT(preview), "FILE.png",
      "a small picture of each chunk as soon as it is there; with %d in the "
-     "name one per chunk (default name: beside the output)"},
+     "name one per chunk (default name: next to the output)"},
     {TT_SETTING_FLAG, "vbench-name", 0, AT(vbench_name), NULL,
      "-o is a folder; videos are called PROMPT-SAMPLE.mp4 in it, as VBench "
      "knows them (prompts are those of --prompt-file, also with "
@@ -212,7 +212,7 @@ static const tt_setting fixed[] = {
      "--latents a finished video is made longer. What is there is replaced "
      "where the latents are of this very run"},
     {TT_SETTING_INT, "checkpoint-every", 0, AT(checkpoint_every), "N",
-     "save the state of the run every N chunks, beside the latents; 0: never. "
+     "save the state of the run every N chunks, next to the latents; 0: never. "
      "--resume goes on from it at once (default: as often as costs 1 % of the "
      "time). A policy that cannot go on without a state also saves its first "
      "chunk"},
@@ -224,7 +224,7 @@ static const tt_setting fixed[] = {
 /* The rows above and one per knob of a policy. */
 static tt_setting all[TT_SETTINGS_MAX];
 
-static void fill(void)
+static void settings_fill(void)
 {
     int n = 0;
     for (const tt_setting *o = fixed; o->kind; o++) {
@@ -243,7 +243,7 @@ static void fill(void)
 
 /* ---- values -------------------------------------------------------------- */
 
-/* A seed that nobody chose; the commands print which it is. */
+/* A seed that no one chose; the commands print which it is. */
 static bool random_seed(uint64_t *out)
 {
     FILE *f = fopen("/dev/urandom", "rb");
@@ -372,7 +372,7 @@ static bool is_text(tt_setting_kind k)
     return kinds[k].store == store_text;
 }
 
-static bool store(const tt_setting *o, void *at, const char *text)
+static bool settings_store(const tt_setting *o, void *at, const char *text)
 {
     if (!kinds[o->kind].store || (!text && !kinds[o->kind].alone))
         return false;
@@ -387,7 +387,7 @@ tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
 {
     if (ctx->status) return ctx->status;
     errno = 0;
-    if (store(row, (char *)base + row->offset, text)) return TT_OK;
+    if (settings_store(row, (char *)base + row->offset, text)) return TT_OK;
     if (row->kind == TT_SETTING_U64 && !strcmp(row->name, "seed") && text
         && errno != ERANGE)
         return tt_fail(ctx, TT_EINVAL, "--seed needs a whole number from 0 to "
@@ -482,7 +482,7 @@ const tt_setting *tt_settings_table(void)
     static atomic_bool filled;
     if (atomic_load(&filled)) return all;
     while (atomic_flag_test_and_set(&filling)) continue;
-    if (!atomic_load(&filled)) fill();
+    if (!atomic_load(&filled)) settings_fill();
     atomic_store(&filled, true);
     atomic_flag_clear(&filling);
     return all;
@@ -532,8 +532,8 @@ tt_status tt_settings_copy(tt_ctx *ctx, tt_settings *to,
 }
 
 /* A list with one more value. */
-static const char *longer(tt_ctx *ctx, tt_settings *s, const tt_setting *o,
-                          const char *text)
+static const char *settings_longer(tt_ctx *ctx, tt_settings *s,
+                                   const tt_setting *o, const char *text)
 {
     const char *before = show_text((char *)s + o->offset, NULL, 0);
     if (!before || !*before || !*text) return own(ctx, s, text);
@@ -564,7 +564,7 @@ tt_status tt_settings_set(tt_ctx *ctx, tt_settings *s, const char *name,
         return tt_fail(ctx, TT_EINVAL, "a run has no setting `%s`; `tether "
                        "generate --help` lists them", name ? name : "");
     const char *kept = o->kind == TT_SETTING_LIST && text
-                     ? longer(ctx, s, o, text) : own(ctx, s, text);
+                     ? settings_longer(ctx, s, o, text) : own(ctx, s, text);
     TT_TRY(ctx->status);
     TT_TRY(tt_setting_store(ctx, o, s, kept));
     if (o->kind == TT_SETTING_SWITCH && !kept) kept = "yes";

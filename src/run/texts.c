@@ -82,8 +82,8 @@ static tt_status read_extended(tt_ctx *ctx, texts *t, const tt_settings *g)
     return TT_OK;
 }
 
-static tt_status collect(tt_ctx *ctx, texts *t, const tt_settings *g,
-                         const tt_scenes *scenes)
+static tt_status run_texts_collect(tt_ctx *ctx, texts *t, const tt_settings *g,
+                                   const tt_scenes *scenes)
 {
     if (g->embeds) {
         t->n = scenes->n ? scenes->nprompts : 1;
@@ -130,7 +130,7 @@ tt_status texts_collect(tt_ctx *ctx, texts *t, const tt_settings *g,
                         const tt_scenes *scenes)
 {
     memset(t, 0, sizeof *t);
-    if (ctx->status || collect(ctx, t, g, scenes)) return ctx->status;
+    if (ctx->status || run_texts_collect(ctx, t, g, scenes)) return ctx->status;
     for (int i = 0; !g->embeds && i < t->n; i++) {
         TT_TRY(check_prompt(ctx, t, t->line ? g->prompt_file : g->scene_file,
                             t->prompt[i], i));
@@ -143,7 +143,7 @@ tt_status texts_collect(tt_ctx *ctx, texts *t, const tt_settings *g,
 
 /* ---- embeddings ---------------------------------------------------------- */
 
-/* Rows behind text_len are padding when they are zero, and can go. */
+/* Rows after text_len are padding when they are zero, and can go. */
 static tt_status check_padding(tt_ctx *ctx, const char *path, const char *name,
                                const tt_real *x, const int64_t dim[3],
                                int64_t rows)
@@ -151,7 +151,7 @@ static tt_status check_padding(tt_ctx *ctx, const char *path, const char *name,
     for (int64_t i = rows * dim[2]; i < dim[1] * dim[2]; i++)
         if (x[i] != 0)
             return tt_fail(ctx, TT_ESHAPE, "%s: `%s` has %lld rows that are "
-                           "not all zero behind row %lld, but this transformer "
+                           "not all zero after row %lld, but this transformer "
                            "reads %lld (text_len); encode again with `tether "
                            "embed --length %lld`", path, name,
                            (long long)dim[1], (long long)rows, (long long)rows,
@@ -182,7 +182,7 @@ static tt_status read_embeds(tt_ctx *ctx, texts *t, const tt_settings *g,
     return TT_OK;
 }
 
-static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, tt_run *run)
+static tt_status texts_open_encoder(tt_ctx *ctx, tt_umt5 **enc, tt_run *run)
 {
     const char *path;
     tt_weights *w;
@@ -201,7 +201,7 @@ typedef struct layers {
     int prompt, prompts;
 } layers;
 
-static void on_layer(void *user, int64_t done, int64_t all)
+static void texts_on_layer(void *user, int64_t done, int64_t all)
 {
     const layers *l = user;
     if (done == all) return; /* the next prompt says so */
@@ -212,11 +212,11 @@ static void on_layer(void *user, int64_t done, int64_t all)
              l->prompt + 1, l->prompts, (long long)done + 1, (long long)all);
 }
 
-static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
-                        const tt_tokenizer *tok, const tt_run_events *e)
+static tt_status texts_encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
+                              const tt_tokenizer *tok, const tt_run_events *e)
 {
     layers l = {.events = e, .start = tt_now(), .prompts = t->n};
-    tt_umt5_on_progress(enc, on_layer, &l);
+    tt_umt5_on_progress(enc, texts_on_layer, &l);
     for (int i = 0; i < t->n && !ctx->status; i++) {
         double start = tt_now();
         const size_t scope = texts_scope(ctx, i);
@@ -244,13 +244,13 @@ static tt_status use_encoder(tt_ctx *ctx, tt_run *run, const tt_dit_config *dit)
     record_input(ctx, &run->record, "tokenizer", path, NULL);
     run_work(&run->events, (tt_run_work){.total = t->n},
              "opening the text encoder");
-    open_encoder(ctx, &enc, run);
+    texts_open_encoder(ctx, &enc, run);
     if (!ctx->status && tt_umt5_config_of(enc)->dim != dit->text_dim)
         tt_fail(ctx, TT_ESHAPE, "the text encoder gives %lld values per token "
                 "and the transformer reads %lld: they belong to different "
                 "models", (long long)tt_umt5_config_of(enc)->dim,
                 (long long)dit->text_dim);
-    if (!ctx->status) encode(ctx, t, enc, tok, &run->events);
+    if (!ctx->status) texts_encode(ctx, t, enc, tok, &run->events);
     if (enc) tt_umt5_close(enc);
     tt_tokenizer_close(tok);
     return ctx->status;

@@ -53,31 +53,33 @@ static void *numbers(trial *t, int64_t n, size_t size)
     return x;
 }
 
-static tt_host *values(trial *t, int64_t n)
+static tt_host *time_values(trial *t, int64_t n)
 {
     return numbers(t, n, sizeof(tt_host));
 }
 
 /* y [n, a] of x [n, b] */
-static double linear(trial *t, int64_t n)
+static double time_linear(trial *t, int64_t n)
 {
     const int64_t dim[] = {t->a, t->b};
     tt_tensor w = tt_tensor_make(NULL, t->type, 2, dim);
     if (!t->w) t->w = numbers(t, tt_tensor_bytes(&w), 1);
     w.data = t->w;
-    tt_host *x = values(t, n * t->b), *y = values(t, n * t->a);
+    tt_host *x = time_values(t, n * t->b), *y = time_values(t, n * t->a);
     const double begin = now(t);
     tt_linear(&t->ctx, y, x, n, &w, NULL);
     return now(t) - begin;
 }
 
 /* n queries of a head of width b, and a keys */
-static double attention(trial *t, int64_t n)
+static double time_attention(trial *t, int64_t n)
 {
     const int64_t N = t->a, D = t->b;
     const tt_attention_args a = {
-        .o = values(t, n * D), .q = values(t, n * D), .k = values(t, N * D),
-        .v = values(t, N * D), .T = n, .N = N, .H = 1, .D = D, .q_stride = D,
+        .o = time_values(t, n * D), .q = time_values(t, n * D),
+            .k = time_values(t, N * D),
+        .v = time_values(t, N * D), .T = n, .N = N, .H = 1, .D = D,
+            .q_stride = D,
         .kv_stride = D, .scale = (tt_real)0.1};
     const double begin = now(t);
     tt_attention(&t->ctx, &a);
@@ -90,8 +92,9 @@ static double between(trial *t, int64_t n)
 {
     const int64_t c = t->a;
     tt_ctx *x = &t->ctx;
-    tt_host *h = values(t, n * c), *y = values(t, n * c), *w = values(t, c);
-    tt_host *f = values(t, n * t->b);
+    tt_host *h = time_values(t, n * c), *y = time_values(t, n * c),
+        *w = time_values(t, c);
+    tt_host *f = time_values(t, n * t->b);
     const double begin = now(t);
     for (int i = 0; i < 2; i++) {
         tt_layer_norm(x, y, h, n, c, NULL, NULL, 1e-6);
@@ -111,12 +114,12 @@ static double convolution(trial *t, int64_t n)
     tt_tensor w = tt_tensor_make(NULL, t->type, 5, dim);
     if (!t->w) t->w = numbers(t, tt_tensor_bytes(&w), 1);
     w.data = t->w;
-    tt_host *x = values(t, n * W * C);
+    tt_host *x = time_values(t, n * W * C);
     const tt_real *const frame[] = {x, x, x};
     const bool cls = t->ctx.ops->cls != TT_CLASS_F32;
     const tt_conv_args a = {
-        .y = values(t, n * W * C), .frame = frame, .w = &w,
-        .b = values(t, C), .Hi = n, .Wi = W, .Cin = C, .Ho = n, .Wo = W,
+        .y = time_values(t, n * W * C), .frame = frame, .w = &w,
+        .b = time_values(t, C), .Hi = n, .Wi = W, .Cin = C, .Ho = n, .Wo = W,
         .Cout = C, .kt = 3, .kh = 3, .kw = 3, .stride = 1, .pad_top = 1,
         .pad_left = 1, .up = 1, .by_class = cls, .bf16 = cls};
     const double begin = now(t);
@@ -127,7 +130,7 @@ static double convolution(trial *t, int64_t n)
 }
 
 /* Seconds of a row, of up to `most`. */
-static double measure(tt_ctx *ctx, trial t, call *of, int64_t most)
+static double time_measure(tt_ctx *ctx, trial t, call *of, int64_t most)
 {
     double took[TURNS] = {0};
     int64_t n = most < LEAST ? most : LEAST;
@@ -170,8 +173,8 @@ static tt_dtype type_of(const tt_weights *w)
 /* ---- stages -------------------------------------------------------------- */
 
 /* Frames that a chunk reads when `frames` have been made with it. */
-static int64_t window(const tt_rollout_options *o, const tt_geometry *g,
-                      int64_t frames)
+static int64_t time_window(const tt_rollout_options *o, const tt_geometry *g,
+                           int64_t frames)
 {
     const tt_policy_class *cls = tt_policy_class_of(&o->policy);
     const int64_t most = (cls->reads ? cls->reads : cls->slots)(&o->policy, g)
@@ -190,7 +193,7 @@ static void count_recached(const tt_rollout_options *o, const tt_geometry *g,
         const double q = (double)(rollout_recached(o, at) * g->L)
                        * (double)(g->layers - 1);
         *tokens += q;
-        *pairs += q * (double)(window(o, g, at) * g->L);
+        *pairs += q * (double)(time_window(o, g, at) * g->L);
     }
 }
 
@@ -210,21 +213,21 @@ static void time_latents(tt_ctx *ctx, const tt_run *run, tt_needs *n)
         const int64_t own = at + g.chunk < o->latents ? g.chunk
                                                       : o->latents - at;
         const double q = (double)(own * g.L) * (o->nsteps + 1) * layers;
-        const int64_t read = window(o, &g, o->initial_frames + at + own);
+        const int64_t read = time_window(o, &g, o->initial_frames + at + own);
         tokens += q;
         pairs += q * (double)(read * g.L);
     }
     count_recached(o, &g, &tokens, &pairs);
-    const int64_t N = window(o, &g, o->initial_frames + o->latents) * g.L;
+    const int64_t N = time_window(o, &g, o->initial_frames + o->latents) * g.L;
     const trial square = {.type = type, .a = c->dim, .b = c->dim};
     const trial wide = {.type = type, .a = c->ffn_dim, .b = c->dim};
     const trial narrow = {.type = type, .a = c->dim, .b = c->ffn_dim};
     const trial heads = {.a = N, .b = g.D};
-    const double each = 6 * measure(ctx, square, linear, T)
-                      + measure(ctx, wide, linear, T)
-                      + measure(ctx, narrow, linear, T)
-                      + measure(ctx, wide, between, T);
-    const double pair = measure(ctx, heads, attention, T) / (double)N;
+    const double each = 6 * time_measure(ctx, square, time_linear, T)
+                      + time_measure(ctx, wide, time_linear, T)
+                      + time_measure(ctx, narrow, time_linear, T)
+                      + time_measure(ctx, wide, between, T);
+    const double pair = time_measure(ctx, heads, time_attention, T) / (double)N;
     pairs += tokens * (double)text;
     /* keys and values of the prompts; patches in and out */
     const double prompts = (double)(run_prompts_of(run) * text * c->layers);
@@ -247,8 +250,9 @@ static void time_decoding(tt_ctx *ctx, const tt_run *run, tt_needs *n)
     trial before = {.type = TT_F32, .b = 4 * o->w, .c = 2 * c};
     last.ctx.ops = before.ctx.ops = tt_ops_class(ctx->ops, tt_vae_class(vae));
     const double rate
-        = measure(ctx, last, convolution, 8 * o->h) / (double)(last.b * c * c)
-        + measure(ctx, before, convolution, 4 * o->h)
+        = time_measure(ctx, last, convolution,
+                       8 * o->h) / (double)(last.b * c * c)
+        + time_measure(ctx, before, convolution, 4 * o->h)
               / (double)(4 * before.b * c * c);
     const double frames = (double)(o->initial_frames + o->latents)
                         * (double)o->rollouts;
@@ -278,7 +282,7 @@ static void time_lora(tt_ctx *ctx, tt_needs *n)
     enum { ROWS = 64, COLUMNS = 1536, RANK = 64 };
     const trial t = {.b = COLUMNS, .c = RANK};
     if (n->lora.operations == 0) return;
-    n->lora.seconds = n->lora.operations * measure(ctx, t, merging, ROWS)
+    n->lora.seconds = n->lora.operations * time_measure(ctx, t, merging, ROWS)
                     / (2.0 * COLUMNS * RANK);
 }
 
@@ -288,7 +292,7 @@ static void time_text(tt_ctx *ctx, const tt_run *run, tt_needs *n)
     enum { WIDTH = 2048 };
     const trial t = {.type = TT_BF16, .a = WIDTH, .b = WIDTH};
     if (n->text.operations == 0) return;
-    const double row = measure(ctx, t, linear, plan_tokens(run));
+    const double row = time_measure(ctx, t, time_linear, plan_tokens(run));
     n->text.seconds = n->text.operations * row / (2.0 * WIDTH * WIDTH);
 }
 

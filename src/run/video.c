@@ -4,8 +4,8 @@
  *
  * Model   what must survive an interruption is only the latents so far: the
  *         cache is rebuilt from them by one clean pass per chunk, to the same
- *         bits (tt_rollout_replay). A state that was saved beside them now and
- *         then (checkpoint.c) leaves only the chunks behind it to replay.
+ *         bits (tt_rollout_replay). A state that was saved next to them now and
+ *         then (checkpoint.c) leaves only the chunks after it to replay.
  *         Where a policy cannot replay (deep-forcing), those are made again,
  *         and an interruption waits for the end of the chunk and saves. A run
  *         that was killed before its first state starts over by itself.
@@ -247,7 +247,7 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
         done += tt_rollout_chunk_frames(v->rollout, from);
     if (v->noisy) { /* frames that came later go again */
         if (!saved)
-            return tt_fail(ctx, TT_EFORMAT, "no saved state beside %s can be "
+            return tt_fail(ctx, TT_EFORMAT, "no saved state next to %s can be "
                            "used, and --cache %s cannot go on without; start "
                            "over: --overwrite instead of --resume",
                            v->files.latents ? v->files.latents : "rank 0's "
@@ -304,7 +304,7 @@ static tt_status take_up(tt_ctx *ctx, tt_run *run)
 
 /* The prompts of the video, as the transformer reads them: one, or one per
  * distinct prompt of its scenes. */
-static tt_status make_prompts(tt_ctx *ctx, tt_run *run)
+static tt_status video_make_prompts(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
     const int64_t size = run->texts.rows * run->texts.dim;
@@ -341,7 +341,8 @@ static const char *keep_name(tt_ctx *ctx, video *v, const char *name)
     return name ? tt_strdup(ctx, &v->mem, name) : NULL;
 }
 
-static tt_status keep_files(tt_ctx *ctx, tt_run *run, const tt_run_files *files)
+static tt_status video_keep_files(tt_ctx *ctx, tt_run *run,
+                                  const tt_run_files *files)
 {
     video *v = &run->now;
     tt_run_files own = {0};
@@ -358,7 +359,7 @@ static tt_status keep_files(tt_ctx *ctx, tt_run *run, const tt_run_files *files)
 }
 
 /* Memory for all latents, and the sizes that follow from the options. */
-static tt_status make_room(tt_ctx *ctx, tt_run *run)
+static tt_status make_space(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
     const tt_rollout_options *o = &v->opt;
@@ -376,8 +377,8 @@ static tt_status make_room(tt_ctx *ctx, tt_run *run)
 }
 
 /* Only a state goes on with the policy, and the run was killed before the first
- * one, which comes behind its first chunk. Two chunks without a state are work
- * that nobody loses unasked. */
+ * one, which comes after its first chunk. Two chunks without a state are work
+ * that no one loses unasked. */
 static bool starts_over(const tt_run *run)
 {
     const video *v = &run->now;
@@ -393,7 +394,7 @@ static bool starts_over(const tt_run *run)
 static void say_nothing_there(const tt_run *run)
 {
     const latents_file *f = &run->file;
-    if (f->claimed && f->resume && !f->done && !f->told && !f->ctx->status)
+    if (f->locked && f->resume && !f->done && !f->reported && !f->ctx->status)
         run_say(&run->events, false, "nothing to resume in %s or %s; starting "
                 "from the beginning", f->unfinished, f->path);
 }
@@ -402,7 +403,7 @@ static void say_nothing_there(const tt_run *run)
 static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
 {
     if (starts_over(run)) {
-        tt_warn(ctx, "no saved cache is beside %.800s, and --cache %s cannot "
+        tt_warn(ctx, "no saved cache is next to %.800s, and --cache %s cannot "
                 "go on without one; the run loses a chunk at most and starts "
                 "over", run->file.unfinished, run->now.opt.policy.name);
         TT_TRY(latents_file_cut(&run->file, 0));
@@ -430,7 +431,7 @@ static void name_command(video *v)
     }
 }
 
-static tt_status open_video(tt_ctx *ctx, tt_run *run)
+static tt_status video_open_video(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
     int64_t dim[5];
@@ -483,18 +484,19 @@ tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
     TT_TRY(tt_run_video_at(ctx, run, i, &what));
     v = &run->now;
     video_end(ctx, run);
-    if (v->number >= 0 && v->number == run->claimed) run_release(run);
+    if (v->number >= 0 && v->number == run->locked) run_release(run);
     forget_video(run);
     TT_TRY(tt_run_encode(ctx, run));
     record_next_video(&run->record);
     v->number = i;
     v->what = what;
     v->begun = tt_now();
-    TT_TRY(keep_files(ctx, run, files));
-    if (run->claimed != i) TT_TRY(tt_run_claim(ctx, run, i, v->files.latents));
+    TT_TRY(video_keep_files(ctx, run, files));
+    if (run->locked != i) TT_TRY(tt_run_claim(ctx, run, i, v->files.latents));
     v->opt = run_options(ctx, run, i, &v->mem);
     v->scene = run_scenes(ctx, run, &v->mem);
-    if (make_prompts(ctx, run) || make_room(ctx, run) || open_video(ctx, run))
+    if (video_make_prompts(ctx, run) || make_space(ctx, run)
+        || video_open_video(ctx, run))
         return video_end(ctx, run);
     return TT_OK;
 }
@@ -607,7 +609,7 @@ tt_status tt_run_save(tt_ctx *ctx, tt_run *run)
     return checkpoint_save(ctx, run);
 }
 
-static tt_tensor latents_of(const tt_run *run)
+static tt_tensor video_latents_of(const tt_run *run)
 {
     int64_t dim[5];
     run_shape(dim, run, &run->now.opt);
@@ -622,7 +624,7 @@ tt_run_standing tt_run_stand(const tt_run *run)
     return (tt_run_standing){v->chunk, tt_rollout_chunks(v->rollout),
                              run->file.file ? run->file.unfinished : NULL,
                              v->command, v->noisy, v->keep.chunk, v->done,
-                             latents_of(run)};
+                             video_latents_of(run)};
 }
 
 tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
@@ -632,7 +634,7 @@ tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
         || run->now.done < run->now.frames)
         return tt_fail(ctx, TT_EINVAL, "the latents of the video are not "
                        "complete; tt_run_next returns TT_END when they are");
-    *out = latents_of(run);
+    *out = video_latents_of(run);
     return TT_OK;
 }
 

@@ -37,7 +37,7 @@ tt_range cut_heads(const tt_team *t, int64_t H, int rank)
                       (H * t->share[rank + 1] + all - 1) / all};
 }
 
-static int64_t within(int64_t i, int64_t n)
+static int64_t cuts_within(int64_t i, int64_t n)
 {
     return i < 0 ? 0 : i > n ? n : i;
 }
@@ -46,7 +46,8 @@ tt_range cut_queries(const tt_team *t, int64_t H, int64_t T, int64_t h,
                      int rank)
 {
     const tt_range line = cut_rows(t, H * T, rank);
-    return (tt_range){within(line.lo - h * T, T), within(line.hi - h * T, T)};
+    return (tt_range){cuts_within(line.lo - h * T, T),
+                      cuts_within(line.hi - h * T, T)};
 }
 
 tt_range cut_first_heads(const tt_team *t, int64_t H, int rank)

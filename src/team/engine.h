@@ -21,7 +21,7 @@ struct tt_team {
     int rank, size;
     int64_t share[TT_TEAM_MAX + 1]; /* of the ranks before r; [size]: of all  */
     double patience;           /* seconds a rank may be silent                */
-    bool broken;               /* somebody failed: nobody waits any more      */
+    bool broken;               /* someone failed: no one waits any more       */
     void *impl;                /* the engine's                                */
     double since;              /* when time began, see tt_team_measure        */
     int timed;                 /* exchanges since then                        */

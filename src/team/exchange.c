@@ -12,20 +12,20 @@
 #include "team/cuts.h"
 #include "core/device.h"
 
-/* The next parcel: n bytes behind those before it. */
-static void add(tt_parcels *p, int rank, int64_t *used, int64_t n)
+/* The next parcel: n bytes after those before it. */
+static void exchange_add(tt_parcels *p, int rank, int64_t *used, int64_t n)
 {
     p->at[rank] = *used;
     p->n[rank] = n;
     *used += n;
 }
 
-static char *room(tt_ctx *ctx, tt_parcels *p, int64_t bytes)
+static char *reserve(tt_ctx *ctx, tt_parcels *p, int64_t bytes)
 {
     return p->data = tt_alloc(ctx, &ctx->scratch, bytes, 1, "parcels");
 }
 
-static void copy(void *to, const void *from, int64_t bytes)
+static void exchange_copy(void *to, const void *from, int64_t bytes)
 {
     if (bytes > 0) memcpy(to, from, (size_t)bytes);
 }
@@ -41,7 +41,8 @@ static void pack_heads(const tt_team *t, tt_parcels *out, const tt_host *x,
         const tt_range heads = cut_heads(t, H, r);
         const int64_t n = cut_size(heads) * D * (int64_t)sizeof *x;
         for (int64_t i = 0; i < rows; i++)
-            copy(out->data + out->at[r] + i * n, x + (i * H + heads.lo) * D, n);
+            exchange_copy(out->data + out->at[r] + i * n,
+                          x + (i * H + heads.lo) * D, n);
     }
 }
 
@@ -57,15 +58,15 @@ tt_real *tt_team_to_heads(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
     tt_parcels out, in;
     int64_t nout = 0, nin = 0;
     for (int r = 0; r < t->size; r++) {
-        add(&out, r, &nout, rows * cut_size(cut_heads(t, H, r)) * D
+        exchange_add(&out, r, &nout, rows * cut_size(cut_heads(t, H, r)) * D
                             * (int64_t)sizeof *y);
-        add(&in, r, &nin, cut_size(cut_rows(t, T, r)) * held * D
+        exchange_add(&in, r, &nin, cut_size(cut_rows(t, T, r)) * held * D
                           * (int64_t)sizeof *y);
     }
     const tt_host *from = tt_get(ctx, x, rows * H * D);
-    tt_host *to = tt_room(ctx, y, n);     /* parcels lie in it as they should */
+    tt_host *to = tt_map_write(ctx, y, n);       /* in the order of parcels */
     in.data = (char *)to;
-    if (room(ctx, &out, nout) && from) pack_heads(t, &out, from, T, H, D);
+    if (reserve(ctx, &out, nout) && from) pack_heads(t, &out, from, T, H, D);
     if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status ? NULL : y;
@@ -114,7 +115,7 @@ static void pack_answers(const tt_team *t, tt_parcels *out, const head *list,
             const tt_range rows = answers(t, H, T, h, t->rank, r);
             const head *x = &list[h - heads.lo];
             for (int64_t i = rows.lo; i < rows.hi; i++, to += n)
-                copy(to, x->from + (i - x->first) * x->stride, n);
+                exchange_copy(to, x->from + (i - x->first) * x->stride, n);
         }
     }
 }
@@ -130,7 +131,7 @@ static void unpack_answers(const tt_team *t, tt_host *y, const tt_parcels *in,
         for (int64_t h = heads.lo; h < heads.hi; h++) {
             const tt_range rows = answers(t, H, T, h, r, t->rank);
             for (int64_t i = rows.lo; i < rows.hi; i++, from += n)
-                copy(y + ((i - own.lo) * H + h) * D, from, n);
+                exchange_copy(y + ((i - own.lo) * H + h) * D, from, n);
         }
     }
 }
@@ -147,12 +148,12 @@ static tt_real *heads_to_rows(tt_ctx *ctx, const head *list, int64_t T,
     int64_t nout = 0, nin = 0;
     const int64_t size = D * (int64_t)sizeof *y;
     for (int r = 0; r < t->size; r++) {
-        add(&out, r, &nout, count_answers(t, H, T, t->rank, r) * size);
-        add(&in, r, &nin, count_answers(t, H, T, r, t->rank) * size);
+        exchange_add(&out, r, &nout, count_answers(t, H, T, t->rank, r) * size);
+        exchange_add(&in, r, &nin, count_answers(t, H, T, r, t->rank) * size);
     }
-    room(ctx, &out, nout);
-    room(ctx, &in, nin);
-    tt_host *to = tt_room(ctx, y, n);
+    reserve(ctx, &out, nout);
+    reserve(ctx, &in, nin);
+    tt_host *to = tt_map_write(ctx, y, n);
     if (list && to) pack_answers(t, &out, list, T, H, D);
     if (!team_exchange(ctx, &out, &in, false)) {
         if (to) unpack_answers(t, to, &in, T, H, D);
@@ -196,7 +197,7 @@ tt_real *tt_team_answers_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
 /* ---- lines to the neighbours --------------------------------------------- */
 
 /* Line 0 of a parcel goes up or comes from above, line 1 down or from below.
- * Ranks without lines are nobody's neighbours. */
+ * Ranks without lines are no one's neighbours. */
 static void to_neighbours(const tt_team *t, tt_parcels *p, const tt_band *b,
                           int64_t size)
 {
@@ -212,7 +213,7 @@ static void to_neighbours(const tt_team *t, tt_parcels *p, const tt_band *b,
 static void take_line(tt_ctx *ctx, char *to, const tt_real *x, int64_t width)
 {
     const tt_host *line = tt_get(ctx, x, width);
-    if (line) copy(to, line, width * (int64_t)sizeof *line);
+    if (line) exchange_copy(to, line, width * (int64_t)sizeof *line);
 }
 
 void tt_team_halo(tt_ctx *ctx, tt_real *x, const tt_band *b, int64_t width)
@@ -255,10 +256,10 @@ static tt_real *gather(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width,
     int64_t nin = 0;
     for (int r = 0; r < t->size; r++) {
         int64_t nout = 0;
-        add(&out, r, &nout, all || r == 0 ? own * size : 0);
-        add(&in, r, &nin, n ? cut_size(cut_rows(t, T, r)) * size : 0);
+        exchange_add(&out, r, &nout, all || r == 0 ? own * size : 0);
+        exchange_add(&in, r, &nin, n ? cut_size(cut_rows(t, T, r)) * size : 0);
     }
-    tt_host *to = tt_room(ctx, y, n);
+    tt_host *to = tt_map_write(ctx, y, n);
     out.data = (char *)tt_get(ctx, x, own * width);
     in.data = (char *)to;
     if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
@@ -292,14 +293,16 @@ static void take_columns(char *block, const char *rows, int64_t n, int64_t all,
                          int64_t first, int64_t k, int64_t unit)
 {
     for (int64_t i = 0; i < n; i++)
-        copy(block + i * k * unit, rows + (i * all + first) * unit, k * unit);
+        exchange_copy(block + i * k * unit, rows + (i * all + first) * unit,
+                      k * unit);
 }
 
 static void put_columns(char *rows, const char *block, int64_t n, int64_t all,
                         int64_t first, int64_t k, int64_t unit)
 {
     for (int64_t i = 0; i < n; i++)
-        copy(rows + (i * all + first) * unit, block + i * k * unit, k * unit);
+        exchange_copy(rows + (i * all + first) * unit, block + i * k * unit,
+                      k * unit);
 }
 
 void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
@@ -315,11 +318,12 @@ void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
     tt_parcels out, in;
     int64_t nin = 0, nout = n * cut_size(ours) * size;
     for (int r = 0; r < t->size; r++) {
-        add(&out, r, &(int64_t){0}, nout);
-        add(&in, r, &nin, n * cut_size(cut_first_heads(t, H, r)) * size);
+        exchange_add(&out, r, &(int64_t){0}, nout);
+        exchange_add(&in, r, &nin, n * cut_size(cut_first_heads(t, H,
+                                                                r)) * size);
     }
-    room(ctx, &in, nin);
-    if (room(ctx, &out, nout))
+    reserve(ctx, &in, nin);
+    if (reserve(ctx, &out, nout))
         take_columns(out.data, x, n, cut_size(held), ours.lo - held.lo,
                      cut_size(ours), size);
     if (!team_exchange(ctx, &out, &in, false) && in.data)

@@ -4,7 +4,7 @@
  *
  * Model   a message to and from every rank, and a look at them again and again
  *         with short sleeps in between: a rank that waits leaves its cores to
- *         others and hears of failures. Beside these parcels there are words.
+ *         others and hears of failures. Next to these parcels there are words.
  *         Who waits for seconds asks all others whether they are there, and
  *         everybody answers: in an exchange the main thread does, at other
  *         times a second one. So a rank that takes long is known from one that
@@ -12,7 +12,7 @@
  * Holds   one thread at a time calls MPI, the one that holds `call`. Ranks
  *         other than 0 print nothing. Who fails tells all; rank 0 says why and
  *         ends the job. MPI_Abort is the end after every failure, because a
- *         message that nobody waits for may be on its way. */
+ *         message that no one waits for may be on its way. */
 #include <mpi.h>
 #ifdef __linux__
 #include <sched.h>
@@ -58,12 +58,12 @@ typedef struct job {
     FILE *words;                 /* what stderr was                           */
     MPI_Request *request;        /* receives, then sends                      */
     int *of;                     /* the rank of every request                 */
-    int requests, receives, room;
+    int requests, receives, capacity;
     peer peer[TT_TEAM_MAX];
     double asked;                /* when we asked last                        */
     word learned;                /* FAILURE: from another                     */
     int teacher;                 /* the rank it came from                     */
-    word told;                   /* FAILURE: on its way to all                */
+    word reported;               /* FAILURE: on its way to all            */
     MPI_Request telling[TT_TEAM_MAX];
     int lost;                    /* the rank that we found silent, -1: none   */
     int left;                    /* ranks that said farewell                  */
@@ -75,8 +75,8 @@ typedef struct job {
 
 /* ---- words --------------------------------------------------------------- */
 
-/* Nobody waits until it has gone. */
-static void say(int r, kind what)
+/* No one waits until it has gone. */
+static void mpi_say(int r, kind what)
 {
     static const word words[] = {{.kind = QUESTION}, {.kind = WAITS},
                                  {.kind = COMPUTES}, {.kind = FAREWELL},
@@ -90,7 +90,7 @@ static void say(int r, kind what)
 static void say_to_all(const job *j, kind what)
 {
     for (int r = 0; r < j->team.size; r++)
-        if (r != j->team.rank) say(r, what);
+        if (r != j->team.rank) mpi_say(r, what);
 }
 
 /* Rank 0 has a sentence, and prints it. */
@@ -99,11 +99,11 @@ static bool has_said(const job *j)
     return j->learned.kind == FAILURE && j->teacher == 0;
 }
 
-static void take_word(job *j, int r, const word *w, kind answer)
+static void mpi_take_word(job *j, int r, const word *w, kind answer)
 {
     peer *p = &j->peer[r];
     p->heard = tt_now();
-    if (w->kind == QUESTION) say(r, answer);
+    if (w->kind == QUESTION) mpi_say(r, answer);
     if (w->kind == COMPUTES) p->computed = p->heard;
     if (w->kind == FAREWELL) j->left++;
     if (w->kind == SPOKEN) j->spoken = true;
@@ -123,11 +123,11 @@ static void read_words(job *j, kind answer)
         if (!there) return;
         MPI_Recv(&w, sizeof w, MPI_BYTE, from.MPI_SOURCE, WORD, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-        take_word(j, from.MPI_SOURCE, &w, answer);
+        mpi_take_word(j, from.MPI_SOURCE, &w, answer);
     }
 }
 
-/* While the main thread is elsewhere. Its pauses do not grow when somebody sets
+/* While the main thread is elsewhere. Its pauses do not grow when someone sets
  * the time of day back. */
 static void *answer_questions(void *of)
 {
@@ -174,7 +174,7 @@ static double silence(const job *j, int r, double begin)
 }
 
 /* The first rank that was silent for so long; TT_TEAM_MAX: all others were,
- * and are several; -1: nobody. */
+ * and are several; -1: no one. */
 static int find_silent(const job *j, double begin, double seconds)
 {
     int first = -1, n = 0;
@@ -195,7 +195,7 @@ static tt_status name_silent(tt_ctx *ctx, const job *j, int r, double begin)
                    j->team.rank, silence(j, r, begin));
 }
 
-/* Seconds in which all that are there have waited, and nobody computed. A rank
+/* Seconds in which all that are there have waited, and no one computed. A rank
  * that does is waited for, however slow its machine is. */
 static double standstill(const job *j, double begin)
 {
@@ -208,7 +208,7 @@ static double standstill(const job *j, double begin)
  * lost a machine interrupts us ten seconds later at the earliest, and kills us
  * after five more: until then we can say who is missing, in a chunk that must
  * be finished too. So ranks then have half a round to answer, not all our
- * patience, and `begin` may lie seconds behind the loss. */
+ * patience, and `begin` may lie seconds after the loss. */
 static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
                              bool patient)
 {
@@ -245,17 +245,17 @@ static void be_silent(job *j)
 
 static MPI_Request *next_request(tt_ctx *ctx, job *j, int rank)
 {
-    if (j->requests == j->room) {
-        const size_t room = 2 * (size_t)j->room + 64;
-        MPI_Request *r = realloc(j->request, room * sizeof *r);
+    if (j->requests == j->capacity) {
+        const size_t capacity = 2 * (size_t)j->capacity + 64;
+        MPI_Request *r = realloc(j->request, capacity * sizeof *r);
         if (r) j->request = r;
-        int *p = realloc(j->of, room * sizeof *p);
+        int *p = realloc(j->of, capacity * sizeof *p);
         if (p) j->of = p;
         if (!r || !p) {
             tt_fail(ctx, TT_ENOMEM, "out of memory for messages");
             return NULL;
         }
-        j->room = (int)room;
+        j->capacity = (int)capacity;
     }
     j->of[j->requests] = rank;
     return &j->request[j->requests++];
@@ -288,9 +288,9 @@ static void start_all(tt_ctx *ctx, job *j, const tt_parcels *out,
         start(ctx, j, out, (t->rank + i) % t->size, true);
 }
 
-/* Has anybody given up? Rank 0 that hung, and wakes when all are ended, leaves
+/* Has anyone given up? Rank 0 that hung, and wakes when all are ended, leaves
  * it to those who missed it to say so. */
-static tt_status listen(tt_ctx *ctx, job *j)
+static tt_status mpi_listen(tt_ctx *ctx, job *j)
 {
     read_words(j, WAITS);
     if (j->learned.kind != FAILURE) return TT_OK;
@@ -325,7 +325,7 @@ static tt_status wait_for_all(tt_ctx *ctx, job *j, bool patient)
     for (long looks = 0; !ctx->status; looks++) {
         const int i = first_open(j->request, j->requests);
         if (i == j->requests) return TT_OK;
-        if (looks % 16 == 15 && !listen(ctx, j))
+        if (looks % 16 == 15 && !mpi_listen(ctx, j))
             look_around(ctx, j, begin, j->of[i], patient);
         rest(looks);
     }
@@ -333,7 +333,7 @@ static tt_status wait_for_all(tt_ctx *ctx, job *j, bool patient)
 }
 
 /* After a failure the memory of the receives may soon be something else's. One
- * that is under way cannot be cancelled; nobody waits for it. */
+ * that is under way cannot be cancelled; no one waits for it. */
 static void cancel_receives(job *j)
 {
     for (int i = 0, done; i < j->receives; i++) {
@@ -360,16 +360,16 @@ static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
 
 /* ---- failures ------------------------------------------------------------ */
 
-static void give_up(tt_team *t, tt_status status, const char *sentence)
+static void mpi_give_up(tt_team *t, tt_status status, const char *sentence)
 {
     job *j = (job *)t;
-    j->told = (word){.kind = FAILURE, .status = status, .lost = j->lost};
-    snprintf(j->told.sentence, sizeof j->told.sentence, "%s", sentence);
+    j->reported = (word){.kind = FAILURE, .status = status, .lost = j->lost};
+    snprintf(j->reported.sentence, sizeof j->reported.sentence, "%s", sentence);
     pthread_mutex_lock(&j->call);
     for (int r = 0; r < t->size; r++) {
         j->telling[r] = MPI_REQUEST_NULL;
         if (r != t->rank)
-            MPI_Isend(&j->told, sizeof j->told, MPI_BYTE, r, WORD,
+            MPI_Isend(&j->reported, sizeof j->reported, MPI_BYTE, r, WORD,
                       MPI_COMM_WORLD, &j->telling[r]);
     }
     pthread_mutex_unlock(&j->call);
@@ -387,7 +387,7 @@ static void speak_up(const tt_ctx *ctx, const job *j)
 {
     say_to_all(j, SPOKEN);
     fprintf(j->words, "tether: error: %s\n",
-            *j->told.sentence ? j->told.sentence : tt_message(ctx));
+            *j->reported.sentence ? j->reported.sentence : tt_message(ctx));
     fflush(j->words);
 }
 
@@ -399,9 +399,9 @@ static void end_job(tt_ctx *ctx, job *j)
 {
     const struct timespec pause = {0, 10000000};
     const double begin = tt_now();
-    if (j->team.rank == 0 && j->told.kind != FAILURE)
-        give_up(&j->team, ctx->status, tt_message(ctx));
-    while (j->told.kind == FAILURE && tt_now() - begin < 2
+    if (j->team.rank == 0 && j->reported.kind != FAILURE)
+        mpi_give_up(&j->team, ctx->status, tt_message(ctx));
+    while (j->reported.kind == FAILURE && tt_now() - begin < 2
            && first_open(j->telling, j->team.size) < j->team.size)
         nanosleep(&pause, NULL);
     const double wait = j->team.rank + (j->lost == 0 ? 0 : ABORT);
@@ -417,12 +417,12 @@ static void end_job(tt_ctx *ctx, job *j)
 }
 
 /* All words have come when all have said farewell. */
-static void part(tt_ctx *ctx, job *j)
+static void mpi_part(tt_ctx *ctx, job *j)
 {
     const double begin = tt_now();
     say_to_all(j, FAREWELL);
     for (long looks = 0; j->left < j->team.size - 1; looks++) {
-        if (listen(ctx, j)) return;
+        if (mpi_listen(ctx, j)) return;
         if (tt_now() - begin > j->team.patience) {
             tt_fail(ctx, TT_EIO, "a rank does not end");
             return;
@@ -436,7 +436,7 @@ static void close_team(tt_ctx *ctx, tt_team *t)
     job *j = (job *)t;
     fflush(stdout);
     end_answers(j);
-    if (!t->broken && !ctx->status) part(ctx, j);
+    if (!t->broken && !ctx->status) mpi_part(ctx, j);
     if (t->broken || ctx->status) end_job(ctx, j);
     end_at_last(t->patience);
     MPI_Finalize();
@@ -503,7 +503,7 @@ static bool begin_team(job *j, int rank, int size)
 {
     team_init(&j->team, rank, size);
     j->team.exchange = exchange;
-    j->team.give_up = give_up;
+    j->team.give_up = mpi_give_up;
     j->team.close = close_team;
     j->lost = -1;
     return begin_answers(j);

@@ -41,7 +41,7 @@ static double cpu_now(void)
 /* ---- failures ------------------------------------------------------------ */
 
 /* Tell the others that we failed, once. */
-static void give_up(tt_ctx *ctx)
+static void team_give_up(tt_ctx *ctx)
 {
     tt_team *t = ctx->team;
     char sentence[sizeof ctx->message];
@@ -72,7 +72,7 @@ tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
     const double begin = tt_now(), cpu = cpu_now();
     const team_load load = team_load_of(t, out, in);
     if (!ctx->status) t->exchange(ctx, t, out, in, patient);
-    if (ctx->status) give_up(ctx);
+    if (ctx->status) team_give_up(ctx);
     const double took = tt_now() - begin;
     t->sent += load.sent;
     t->messages += load.messages;

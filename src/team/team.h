@@ -42,7 +42,7 @@ tt_range tt_team_queries(const tt_ctx *ctx, int64_t H, int64_t T, int64_t h);
 typedef struct tt_band {
     int64_t of;              /* lines of the picture                          */
     int64_t first, lines;    /* ours; perhaps none                            */
-    int64_t above, below;    /* 1: a line of another rank is beside ours      */
+    int64_t above, below;    /* 1: a line of another rank is next to ours     */
     int64_t each;            /* 0: the picture is not cut, all is ours        */
 } tt_band;
 tt_band tt_team_band(const tt_ctx *ctx, int64_t T, int64_t each);
@@ -99,10 +99,10 @@ bool tt_team_any(tt_ctx *ctx, bool here);
  * tt_team_compare and tt_team_close. */
 tt_status tt_team_agree(tt_ctx *ctx);
 /* What rank 0 has tried alone, in a context of its own, has failed for all or
- * for nobody: its failure is recorded in every rank's ctx, and the team stands.
+ * for no one: its failure is recorded in every rank's ctx, and the team stands.
  * `tried` counts on rank 0 alone. */
 tt_status tt_team_follow(tt_ctx *ctx, const tt_ctx *tried);
-/* Has nobody given up? Only then may a failure be cleared. */
+/* Has no one given up? Only then may a failure be cleared. */
 bool tt_team_stands(const tt_ctx *ctx);
 
 /* Is `text`, words "name value ..." about `what`, the same on all ranks?
@@ -124,7 +124,7 @@ typedef struct tt_team_time {
 
 /* Of all ranks since the last call, of[tt_team_size]; it also counts in what
  * they have spent. With of NULL the time before this call is forgotten, and
- * nobody is asked. */
+ * no one is asked. */
 tt_status tt_team_measure(tt_ctx *ctx, tt_team_time *of);
 tt_team_time tt_team_spent(const tt_ctx *ctx, int rank);
 

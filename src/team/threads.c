@@ -21,7 +21,7 @@ typedef struct hall {
     bool here[TT_TEAM_MAX];
     int64_t meeting;                   /* number of the next one              */
     const tt_parcels *out[TT_TEAM_MAX];
-    tt_status failed;                  /* TT_OK: nobody gave up               */
+    tt_status failed;                  /* TT_OK: no one gave up               */
     char sentence[1024];
 } hall;
 
@@ -36,8 +36,8 @@ static tt_status silent_rank(tt_ctx *ctx, const tt_team *t, const hall *h)
 }
 
 /* With the lock held, until everybody is here. */
-static tt_status wait_for_all(tt_ctx *ctx, const tt_team *t, hall *h,
-                              bool patient)
+static tt_status threads_wait_for_all(tt_ctx *ctx, const tt_team *t, hall *h,
+                                      bool patient)
 {
     const struct timespec end = team_after(t->patience);
     const int64_t meeting = h->meeting;
@@ -54,7 +54,7 @@ static tt_status wait_for_all(tt_ctx *ctx, const tt_team *t, hall *h,
         late = patient ? pthread_cond_wait(&h->moved, &h->lock)
                        : pthread_cond_timedwait(&h->moved, &h->lock, &end);
     if (h->meeting != meeting) return TT_OK;
-    h->arrived--;                      /* without us nobody meets             */
+    h->arrived--;                      /* without us no one meets             */
     return h->failed ? tt_fail(ctx, h->failed, "%s", h->sentence)
                      : silent_rank(ctx, t, h);
 }
@@ -63,14 +63,15 @@ static tt_status meet(tt_ctx *ctx, tt_team *t, bool patient)
 {
     hall *h = t->impl;
     pthread_mutex_lock(&h->lock);
-    wait_for_all(ctx, t, h, patient);
+    threads_wait_for_all(ctx, t, h, patient);
     if (ctx->status && h->failed) t->broken = true;
     pthread_mutex_unlock(&h->lock);
     return ctx->status;
 }
 
-static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
-                          const tt_parcels *in, bool patient)
+static tt_status threads_exchange(tt_ctx *ctx, tt_team *t,
+                                  const tt_parcels *out, const tt_parcels *in,
+                                  bool patient)
 {
     hall *h = t->impl;
     h->out[t->rank] = out;
@@ -85,7 +86,7 @@ static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
     return meet(ctx, t, patient);
 }
 
-static void give_up(tt_team *t, tt_status status, const char *sentence)
+static void threads_give_up(tt_team *t, tt_status status, const char *sentence)
 {
     hall *h = t->impl;
     pthread_mutex_lock(&h->lock);
@@ -107,7 +108,7 @@ typedef struct rank {
     pthread_t thread;
 } rank;
 
-static void silent(void *user, const char *sentence)
+static void threads_silent(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -128,11 +129,11 @@ static void begin_rank(rank *r, const tt_ctx *from, hall *h, int i)
     if (r->ctx.nthreads < 1) r->ctx.nthreads = 1;
     team_init(&r->team, i, h->size);
     r->team.impl = h;
-    r->team.exchange = exchange;
-    r->team.give_up = give_up;
+    r->team.exchange = threads_exchange;
+    r->team.give_up = threads_give_up;
     r->team.close = no_close;
     if (i == 0) return;
-    r->ctx.warn = silent;
+    r->ctx.warn = threads_silent;
     r->ctx.tap = NULL;
     r->ctx.inject = NULL;
 }
@@ -172,7 +173,7 @@ tt_status tt_team_threads(tt_ctx *ctx, int size, tt_rank_fn fn, void *user)
         r[n].user = user;
         if (pthread_create(&r[n].thread, NULL, run_rank, &r[n])) {
             tt_fail(ctx, TT_ENOMEM, "no thread for rank %d of %d", n, size);
-            give_up(&r[n].team, TT_ENOMEM, tt_message(ctx));
+            threads_give_up(&r[n].team, TT_ENOMEM, tt_message(ctx));
             break;
         }
     }

@@ -21,7 +21,7 @@ static bool is_white_space(uint32_t c)
 }
 
 /* str.strip of Python, which also takes the four information separators. */
-static void strip(clean_text *t)
+static void clean_strip(clean_text *t)
 {
     int64_t first = 0, end = t->n;
     while (first < end && (is_white_space(t->v[first])
@@ -97,9 +97,9 @@ tt_status tt_text_clean(tt_ctx *ctx, tt_arena *a, char **out, size_t *nout,
     clean_fix_text(ctx, &y, &x);
     clean_unescape(&x, &y);
     clean_unescape(&y, &x);
-    strip(&y);
+    clean_strip(&y);
     collapse(&y);
-    strip(&y);
+    clean_strip(&y);
 
     size_t len = 0;
     for (int64_t i = 0; i < y.n; i++)

@@ -3,7 +3,7 @@
  * Source  rspeer/python-ftfy: ftfy/__init__.py, fixes.py, chardata.py
  * SPDX-License-Identifier: Apache-2.0
  *
- * The text is cut behind each line feed; every segment goes through the list
+ * The text is cut after each line feed; every segment goes through the list
  * of fixes below until a whole round changes nothing. A reference may stand for
  * a part of another one ("&amp;amp;lt;"), so there may be as many rounds as
  * there are references. No two of them share a character, and a decoded one
@@ -19,7 +19,7 @@
 
 #define SEGMENT_LIMIT 1000000 /* code points; ftfy's max_decode_length       */
 
-static void copy(clean_text *out, const clean_text *in)
+static void clean_fix_copy(clean_text *out, const clean_text *in)
 {
     for (int64_t i = 0; i < in->n; i++) clean_put(out, in->v[i]);
 }
@@ -189,7 +189,7 @@ static void fix_round(tt_ctx *ctx, const clean_tables *tables, clean_text *t,
                       clean_text *u, bool entities, bool first)
 {
     u->n = 0;
-    if (!entities) copy(u, t);
+    if (!entities) clean_fix_copy(u, t);
     else if (first) clean_entities(u, t);
     else decode_all(u, t);
     t->n = 0;
@@ -223,14 +223,14 @@ static void fix_segment(tt_ctx *ctx, const clean_tables *tables,
     bool changed = true;
     for (int round = 0; changed && !tt_check_interrupt(ctx); round++) {
         t[1].n = 0;
-        copy(&t[1], &t[0]);
+        clean_fix_copy(&t[1], &t[0]);
         fix_round(ctx, tables, &t[0], &t[2], entities, round == 0);
         if (ctx->status) return;
         changed = t[0].n != t[1].n
                   || memcmp(t[0].v, t[1].v,
                             (size_t)t[0].n * sizeof t[0].v[0]) != 0;
     }
-    copy(out, &t[0]);
+    clean_fix_copy(out, &t[0]);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

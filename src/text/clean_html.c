@@ -116,7 +116,7 @@ static names find_names(const char *key, int64_t len)
     return found;
 }
 
-/* The run of letters and digits behind '&', at most `most`, as ASCII. */
+/* The run of letters and digits after '&', at most `most`, as ASCII. */
 static int64_t read_name(char *name, const uint32_t *v, int64_t n, int most)
 {
     int64_t len = 0;

@@ -69,7 +69,7 @@ static void read_parts(clean_tables *t)
     qsort(t->pairs, PAIRS, sizeof t->pairs[0], by_parts);
 }
 
-static int class_of(const clean_tables *t, uint32_t c)
+static int nfc_class_of(const clean_tables *t, uint32_t c)
 {
     int lo = 0, hi = RANGES;
     while (lo < hi) {
@@ -114,7 +114,8 @@ static void sort_marks(const clean_tables *t, uint32_t *v, uint32_t *tmp,
     sort_marks(t, v, tmp, m);
     sort_marks(t, v + m, tmp, n - m);
     while (i < m && j < n)
-        tmp[k++] = class_of(t, v[j]) < class_of(t, v[i]) ? v[j++] : v[i++];
+        tmp[k++] = nfc_class_of(t, v[j]) < nfc_class_of(t,
+                                                        v[i]) ? v[j++] : v[i++];
     while (i < m) tmp[k++] = v[i++];
     while (j < n) tmp[k++] = v[j++];
     memcpy(v, tmp, (size_t)n * sizeof v[0]);
@@ -124,7 +125,7 @@ static void order_marks(const clean_tables *t, clean_text *d, uint32_t *tmp)
 {
     for (int64_t i = 0; i < d->n;) {
         int64_t j = i;
-        while (j < d->n && class_of(t, d->v[j]) != 0) j++;
+        while (j < d->n && nfc_class_of(t, d->v[j]) != 0) j++;
         sort_marks(t, d->v + i, tmp, j - i);
         i = j > i ? j : i + 1;
     }
@@ -151,7 +152,7 @@ static void compose(const clean_tables *t, clean_text *d)
     int last = 0; /* class of the character before, after the starter */
     for (int64_t i = 0; i < d->n; i++) {
         uint32_t c = d->v[i];
-        int cls = class_of(t, c);
+        int cls = nfc_class_of(t, c);
         bool next_to = starter >= 0 && n == starter + 1;
         if (starter >= 0 && (next_to || (last != 0 && last < cls))) {
             uint32_t whole = composite(t, d->v[starter], c);

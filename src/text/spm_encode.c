@@ -25,7 +25,8 @@ static size_t char_length(uint8_t b)
     return b < 0xc0 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
 }
 
-static void offer(node *to, double candidate, size_t start, int32_t id)
+static void spm_encode_offer(node *to, double candidate, size_t start,
+                             int32_t id)
 {
     if (to->start >= 0 && !(candidate > (double)to->score)) return;
     to->score = (float)candidate;
@@ -34,8 +35,8 @@ static void offer(node *to, double candidate, size_t start, int32_t id)
 }
 
 /* Pieces that begin at s[i], a character of len1 bytes. */
-static void extend(node *best, const tt_tokenizer *tok, const uint8_t *s,
-                   size_t n, size_t i, size_t len1)
+static void spm_encode_extend(node *best, const tt_tokenizer *tok,
+                              const uint8_t *s, size_t n, size_t i, size_t len1)
 {
     bool single = false;
     spm_walk w = spm_walk_begin(&tok->dict);
@@ -47,14 +48,14 @@ static void extend(node *best, const tt_tokenizer *tok, const uint8_t *s,
             float most = (float)e->len * tok->max_score;
             score = (double)most - 0.1;
         }
-        offer(&best[i + (size_t)e->len], score + (double)best[i].score, i,
-              e->id);
+        spm_encode_offer(&best[i + (size_t)e->len],
+                         score + (double)best[i].score, i, e->id);
         if ((size_t)e->len == len1) single = true;
     }
     if (single) return;
     const float unk_score = (float)(tok->min_score - 10);
     const float candidate = unk_score + best[i].score;
-    offer(&best[i + len1], (double)candidate, i, tok->unk);
+    spm_encode_offer(&best[i + len1], (double)candidate, i, tok->unk);
 }
 
 /* ids[0..return) of the path that ends at n, in text order. */
@@ -62,7 +63,7 @@ static int64_t backtrack(int64_t *ids, const node *best,
                          const tt_tokenizer *tok, const uint8_t *s, size_t n)
 {
     int64_t count = 0;
-    bool unk_before = false; /* the piece behind this one was unknown        */
+    bool unk_before = false; /* the piece after this one was unknown         */
     for (size_t end = n; end > 0; end = (size_t)best[end].start) {
         bool unk = best[end].id == tok->unk;
         if (unk && tok->byte_fallback) {
@@ -81,8 +82,9 @@ static int64_t backtrack(int64_t *ids, const node *best,
     return count;
 }
 
-static tt_status encode(tt_ctx *ctx, tt_arena *a, int64_t **ids, int64_t *nids,
-                        const tt_tokenizer *tok, const char *text, size_t len)
+static tt_status text_spm_encode(tt_ctx *ctx, tt_arena *a, int64_t **ids,
+                                 int64_t *nids, const tt_tokenizer *tok,
+                                 const char *text, size_t len)
 {
     uint8_t *s;
     size_t n;
@@ -102,7 +104,7 @@ static tt_status encode(tt_ctx *ctx, tt_arena *a, int64_t **ids, int64_t *nids,
     for (size_t i = 0; i < n;) {
         size_t len1 = char_length(s[i]);
         if (len1 > n - i) len1 = n - i;
-        extend(best, tok, s, n, i, len1);
+        spm_encode_extend(best, tok, s, n, i, len1);
         i += len1;
     }
     *nids = backtrack(out, best, tok, s, n);
@@ -122,7 +124,7 @@ tt_status tt_tokenizer_encode(tt_ctx *ctx, tt_arena *a, int64_t **ids,
         return tt_fail(ctx, TT_EINVAL,
                        "the text is %zu bytes long; at most %d are accepted",
                        n, TT_TEXT_LIMIT);
-    return encode(ctx, a, ids, nids, tok, text, n);
+    return text_spm_encode(ctx, a, ids, nids, tok, text, n);
 }
 
 /* A prompt that loses its end would be obeyed in part without a word. */
@@ -159,7 +161,8 @@ tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, tt_token_row *out,
         cleaned = (char *)text;
         ncleaned = n;
     }
-    TT_TRY(encode(ctx, &ctx->scratch, &all, &count, tok, cleaned, ncleaned));
+    TT_TRY(text_spm_encode(ctx, &ctx->scratch, &all, &count, tok, cleaned,
+                           ncleaned));
     if (count > length - 1) {
         warn_of_cut(ctx, text, n, count + 1, length);
         count = length - 1;

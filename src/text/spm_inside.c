@@ -13,7 +13,7 @@
 #include "io/gguf.h"
 #include "text/spm.h"
 
-static const tt_tensor *pieces_of(const tt_file *f)
+static const tt_tensor *spm_inside_pieces_of(const tt_file *f)
 {
     for (int64_t i = 0; i < tt_file_count(f); i++) {
         const tt_entry *e = tt_file_entry(f, i);
@@ -35,7 +35,8 @@ bool spm_inside(tt_ctx *ctx, const char *path)
 {
     tt_file *f;
     const bool read = !tt_file_open(ctx, &f, path);
-    const bool there = read && (pieces_of(f) || gguf_value_of(f, "tokens"));
+    const bool there = read && (spm_inside_pieces_of(f)
+                                || gguf_value_of(f, "tokens"));
     if (read) tt_file_close(f);
     tt_clear(ctx);
     return there;
@@ -55,7 +56,7 @@ static void put_varint(writer *w, uint64_t v)
 }
 
 /* Field `number` of wire type 0. */
-static void put_number(writer *w, unsigned number, uint64_t v)
+static void spm_inside_put_number(writer *w, unsigned number, uint64_t v)
 {
     put_varint(w, number << 3);
     put_varint(w, v);
@@ -87,11 +88,11 @@ static size_t varint_size(uint64_t v)
 enum { PAD = 0, EOS = 1 };
 
 /* What the metadata says; NULL: not there. */
-typedef struct told {
+typedef struct reported {
     const gguf_value *tokens, *scores, *types, *map, *prefix, *spaces;
-} told;
+} reported;
 
-static void put_pieces(writer *w, const told *t)
+static void put_pieces(writer *w, const reported *t)
 {
     const uint8_t *p = t->tokens->p;
     bool bytes = false;
@@ -105,27 +106,28 @@ static void put_pieces(writer *w, const told *t)
         put_varint(w, 2 << 3 | 5);
         memcpy(w->p + w->n, t->scores->p + 4 * i, 4);
         w->n += 4;
-        put_number(w, 3, type);
+        spm_inside_put_number(w, 3, type);
         bytes |= type == SPM_BYTE;
         p += 8 + n;
     }
     writer trainer = {(uint8_t[40]){0}, 0};
-    put_number(&trainer, 35, bytes);
-    put_number(&trainer, 42, EOS);
-    put_number(&trainer, 43, PAD);
+    spm_inside_put_number(&trainer, 35, bytes);
+    spm_inside_put_number(&trainer, 42, EOS);
+    spm_inside_put_number(&trainer, 43, PAD);
     put_bytes(w, 2, trainer.p, trainer.n);
 }
 
-static void put_normalizer(writer *w, const told *t)
+static void put_normalizer(writer *w, const reported *t)
 {
     const uint64_t n = t->map ? t->map->n : 0;
     put_length(w, 3, n ? 1 + varint_size(n) + n + 4 : 4);
     if (n) put_bytes(w, 2, t->map->p, n);
-    put_number(w, 3, t->prefix ? *t->prefix->p : 1);
-    put_number(w, 4, t->spaces ? *t->spaces->p : 1);
+    spm_inside_put_number(w, 3, t->prefix ? *t->prefix->p : 1);
+    spm_inside_put_number(w, 4, t->spaces ? *t->spaces->p : 1);
 }
 
-static tt_status refuse(tt_ctx *ctx, const char *what, const char *why)
+static tt_status spm_inside_refuse(tt_ctx *ctx, const char *what,
+                                   const char *why)
 {
     return tt_fail(ctx, TT_EUNSUPPORTED, "%s: the tokenizer in it cannot be "
                    "used: %s; give google/umt5-xxl/spiece.model of "
@@ -151,14 +153,14 @@ static tt_status check_id(tt_ctx *ctx, const tt_file *f, const char *key,
     if (whole) snprintf(has, sizeof has, "%lld", (long long)le32(v->p));
     snprintf(why, sizeof why, "tokenizer.ggml.%s is %s, expected %lld as in "
              "umT5", key, has, (long long)want);
-    return refuse(ctx, what, why);
+    return spm_inside_refuse(ctx, what, why);
 }
 
 static tt_status take_gguf(tt_ctx *ctx, writer *w, const tt_file *f,
                            const char *what)
 {
     const gguf_value *model = typed(f, "model", GGUF_STRING, false);
-    const told t = {
+    const reported t = {
         .tokens = typed(f, "tokens", GGUF_STRING, true),
         .scores = typed(f, "scores", GGUF_F32, true),
         .types = typed(f, "token_type", GGUF_I32, true),
@@ -166,22 +168,23 @@ static tt_status take_gguf(tt_ctx *ctx, writer *w, const tt_file *f,
         .prefix = typed(f, "add_space_prefix", GGUF_BOOL, false),
         .spaces = typed(f, "remove_extra_whitespaces", GGUF_BOOL, false)};
     if (!gguf_value_of(f, "tokens"))
-        return refuse(ctx, what, "it has no tokens");
+        return spm_inside_refuse(ctx, what, "it has no tokens");
     if (!model || le64(model->p) != 2 || memcmp(model->p + 8, "t5", 2))
-        return refuse(ctx, what, "tokenizer.ggml.model is not t5, which is "
+        return spm_inside_refuse(ctx, what,
+                                 "tokenizer.ggml.model is not t5, which is "
                                  "what umT5 has");
     if (!t.tokens || !t.scores || t.scores->n != t.tokens->n
         || (t.types ? t.types->n != t.tokens->n
                     : gguf_value_of(f, "token_type") != NULL)
         || (!t.map && gguf_value_of(f, "precompiled_charsmap")))
-        return refuse(ctx, what, "tokens, scores, token_type and "
-                      "precompiled_charsmap do not belong together");
+        return spm_inside_refuse(ctx, what, "tokens, scores, token_type and "
+                                 "precompiled_charsmap do not belong together");
     TT_TRY(check_id(ctx, f, "eos_token_id", EOS, what));
     TT_TRY(check_id(ctx, f, "padding_token_id", PAD, what));
     const uint64_t size = t.tokens->bytes + 40 * t.tokens->n + 128
                         + (t.map ? t.map->n : 0);
     if (t.tokens->n > SPM_PIECE_LIMIT || size > SPM_FILE_LIMIT)
-        return refuse(ctx, what, "it is too large");
+        return spm_inside_refuse(ctx, what, "it is too large");
     w->p = tt_alloc(ctx, &ctx->scratch, (int64_t)size, 1, "a tokenizer");
     if (!w->p) return ctx->status;
     put_pieces(w, &t);
@@ -195,14 +198,14 @@ tt_status spm_take(tt_ctx *ctx, const uint8_t **out, size_t *n,
     tt_file *f;
     writer w = {NULL, 0};
     TT_TRY(file_open_bytes(ctx, &f, data, size, what));
-    const tt_tensor *t = pieces_of(f);
+    const tt_tensor *t = spm_inside_pieces_of(f);
     if (!strcmp(tt_file_format(f), "GGUF") && !t) {
         take_gguf(ctx, &w, f, what);
     } else if (!t || (t->dtype != TT_U8 && t->dtype != TT_I8)
                || !tt_tensor_packed(t)) {
-        refuse(ctx, what, t ? "the tensor spiece_model does not hold bytes"
-                            : "there is none, which would be a tensor "
-                              "spiece_model");
+        spm_inside_refuse(ctx, what, t ? "the tensor spiece_model does not "
+                          "hold bytes" : "there is none, which would be a "
+                          "tensor spiece_model");
     } else {
         w = (writer){(uint8_t *)(uintptr_t)t->data, (size_t)tt_tensor_count(t)};
     }

@@ -77,7 +77,7 @@ typedef struct reader {
     span eos_piece, pad_piece, charsmap;
 } reader;
 
-static tt_status refuse(reader *r, const char *why)
+static tt_status spm_model_refuse(reader *r, const char *why)
 {
     return tt_fail(r->ctx, TT_EFORMAT,
                    "%s is not a usable SentencePiece model: %s; take "
@@ -86,17 +86,20 @@ static tt_status refuse(reader *r, const char *why)
 
 static tt_status expect(reader *r, const field *f, int wire)
 {
-    return f->wire == wire ? TT_OK : refuse(r, "a field has the wrong type");
+    return f->wire == wire ? TT_OK : spm_model_refuse(r,
+                                                      "a field has the wrong "
+                                                      "type");
 }
 
 /* SentencePiece: 1 piece, 2 score, 3 type. */
-static tt_status read_piece(reader *r, spm_piece *piece, span m)
+static tt_status spm_model_read_piece(reader *r, spm_piece *piece, span m)
 {
     span s = {NULL, NULL};
     piece->type = SPM_NORMAL;
     while (m.p < m.end) {
         field f;
-        if (!read_field(&m, &f)) return refuse(r, "a piece is cut short");
+        if (!read_field(&m, &f))
+            return spm_model_refuse(r, "a piece is cut short");
         if (f.number == 1) {
             TT_TRY(expect(r, &f, WIRE_BYTES));
             s = f.bytes;
@@ -104,21 +107,22 @@ static tt_status read_piece(reader *r, spm_piece *piece, span m)
             TT_TRY(expect(r, &f, WIRE_32));
             uint32_t bits = (uint32_t)f.value;
             if ((bits & 0x7f800000) == 0x7f800000)
-                return refuse(r, "a score is not finite");
+                return spm_model_refuse(r, "a score is not finite");
             memcpy(&piece->score, &bits, sizeof bits);
         } else if (f.number == 3) {
             TT_TRY(expect(r, &f, WIRE_VARINT));
             if (f.value < SPM_NORMAL || f.value > SPM_BYTE)
-                return refuse(r, "a piece has an unknown type");
+                return spm_model_refuse(r, "a piece has an unknown type");
             piece->type = (int32_t)f.value;
         }
     }
-    if (s.p == s.end) return refuse(r, "a piece is empty");
-    if (s.end - s.p > SPM_LENGTH_LIMIT) return refuse(r, "a piece is too long");
+    if (s.p == s.end) return spm_model_refuse(r, "a piece is empty");
+    if (s.end - s.p > SPM_LENGTH_LIMIT)
+        return spm_model_refuse(r, "a piece is too long");
     piece->s = s.p;
     piece->len = (int32_t)(s.end - s.p);
     if (utf8_check(s.p, (size_t)piece->len) != (size_t)piece->len)
-        return refuse(r, "a piece is not UTF-8");
+        return spm_model_refuse(r, "a piece is not UTF-8");
     return TT_OK;
 }
 
@@ -146,7 +150,7 @@ static tt_status read_trainer(reader *r, span m)
     while (m.p < m.end) {
         field f;
         if (!read_field(&m, &f))
-            return refuse(r, "the trainer settings are cut short");
+            return spm_model_refuse(r, "the trainer settings are cut short");
         TT_TRY(take_setting(r, &f));
     }
     return TT_OK;
@@ -158,7 +162,7 @@ static tt_status read_normalizer(reader *r, span m)
     while (m.p < m.end) {
         field f;
         if (!read_field(&m, &f))
-            return refuse(r, "the normaliser settings are cut short");
+            return spm_model_refuse(r, "the normaliser settings are cut short");
         if (f.number >= 3 && f.number <= 5)
             TT_TRY(expect(r, &f, WIRE_VARINT));
         switch (f.number) {
@@ -183,12 +187,14 @@ static tt_status read_model(reader *r, spm_piece *piece, span m)
     while (m.p < m.end) {
         field f;
         if (!read_field(&m, &f))
-            return refuse(r, "the file is cut short or not a protobuf");
+            return spm_model_refuse(r,
+                                    "the file is cut short or not a protobuf");
         if (f.number > 3) continue;
         TT_TRY(expect(r, &f, WIRE_BYTES));
         if (f.number == 1) {
-            if (n == SPM_PIECE_LIMIT) return refuse(r, "too many pieces");
-            if (piece) TT_TRY(read_piece(r, &piece[n], f.bytes));
+            if (n == SPM_PIECE_LIMIT)
+                return spm_model_refuse(r, "too many pieces");
+            if (piece) TT_TRY(spm_model_read_piece(r, &piece[n], f.bytes));
             n++;
         } else if (piece) {
             if (f.number == 2) TT_TRY(read_trainer(r, f.bytes));
@@ -196,7 +202,7 @@ static tt_status read_model(reader *r, spm_piece *piece, span m)
         }
     }
     r->tok->n = n;
-    return n ? TT_OK : refuse(r, "it has no pieces");
+    return n ? TT_OK : spm_model_refuse(r, "it has no pieces");
 }
 
 /* ---- dictionaries ------------------------------------------------------- */
@@ -225,7 +231,7 @@ static tt_status make_dict(reader *r, spm_dict *d, unsigned types)
     qsort(d->e, (size_t)d->n, sizeof *d->e, compare_entries);
     for (int64_t i = 1; i < d->n; i++)
         if (compare_entries(&d->e[i - 1], &d->e[i]) == 0)
-            return refuse(r, "a piece occurs twice");
+            return spm_model_refuse(r, "a piece occurs twice");
     return TT_OK;
 }
 
@@ -273,19 +279,20 @@ static tt_status check_bytes(reader *r)
         const spm_piece *p = &tok->piece[i];
         if (p->type != SPM_BYTE) continue;
         if (!tok->byte_fallback)
-            return refuse(r, "byte pieces without byte_fallback");
+            return spm_model_refuse(r, "byte pieces without byte_fallback");
         unsigned byte = 256;
         for (unsigned b = 0; b < 256 && p->len == 6; b++) {
             char name[8];
             snprintf(name, sizeof name, "<0x%02X>", b);
             if (memcmp(name, p->s, 6) == 0) byte = b;
         }
-        if (byte == 256) return refuse(r, "a byte piece is not <0xHH>");
+        if (byte == 256)
+            return spm_model_refuse(r, "a byte piece is not <0xHH>");
         tok->byte_id[byte] = (int32_t)i; /* no duplicates: checked before */
         found++;
     }
     if (tok->byte_fallback && found != 256)
-        return refuse(r, "byte_fallback needs all 256 byte pieces");
+        return spm_model_refuse(r, "byte_fallback needs all 256 byte pieces");
     return TT_OK;
 }
 
@@ -305,14 +312,14 @@ static tt_status check_pieces(reader *r)
     for (int64_t i = 0; i < tok->n; i++) {
         const spm_piece *p = &tok->piece[i];
         if (p->type == SPM_UNKNOWN) {
-            if (tok->unk >= 0) return refuse(r, "two unknown pieces");
+            if (tok->unk >= 0) return spm_model_refuse(r, "two unknown pieces");
             tok->unk = (int32_t)i;
         }
         if (p->type != SPM_NORMAL) continue;
         if (p->score < tok->min_score) tok->min_score = p->score;
         if (p->score > tok->max_score) tok->max_score = p->score;
     }
-    if (tok->unk < 0) return refuse(r, "no unknown piece");
+    if (tok->unk < 0) return spm_model_refuse(r, "no unknown piece");
     return check_bytes(r);
 }
 
@@ -349,31 +356,33 @@ static tt_status check_charsmap(reader *r)
     const uint8_t *p = r->charsmap.p;
     int64_t n = r->charsmap.end - p;
     if (n == 0) return TT_OK;
-    if (n < 8) return refuse(r, "the character map is cut short");
+    if (n < 8) return spm_model_refuse(r, "the character map is cut short");
     int64_t trie = spm_u32(p);
     if (trie < 4 || trie % 4 || trie >= n - 4)
-        return refuse(r, "the character map has an impossible trie size");
+        return spm_model_refuse(r, "the character map has an impossible trie "
+                                "size");
     map->units = p + 4;
     map->nunits = trie / 4;
     map->blob = p + 4 + trie;
     map->nblob = n - 4 - trie;
     if (map->blob[map->nblob - 1] != 0)
-        return refuse(r, "the character map does not end in NUL");
+        return spm_model_refuse(r, "the character map does not end in NUL");
     for (int64_t i = 0; i < map->nunits; i++) {
         uint32_t u = spm_u32(map->units + 4 * i);
         int64_t leaf = i ^ (int64_t)spm_unit_offset(u);
         if (!(u & 0x100) || leaf >= map->nunits) continue;
         uint32_t v = spm_u32(map->units + 4 * leaf);
         if (v >> 31 && (int64_t)(v & 0x7fffffff) >= map->nblob)
-            return refuse(r, "the character map points outside itself");
+            return spm_model_refuse(r,
+                                    "the character map points outside itself");
     }
     return TT_OK;
 }
 
 /* ---- opening and closing ------------------------------------------------ */
 
-static tt_status build(tt_ctx *ctx, tt_tokenizer *tok, span file,
-                       const char *what)
+static tt_status spm_model_build(tt_ctx *ctx, tt_tokenizer *tok, span file,
+                                 const char *what)
 {
     reader r = {.ctx = ctx, .what = what, .tok = tok, .model_type = 1,
                 .eos_id = 2, .pad_id = -1};
@@ -422,7 +431,7 @@ static tt_status open_model(tt_ctx *ctx, tt_tokenizer **out, const void *data,
     span file = {copy, copy + n};
     tok->arena = arena;
     tok->path = path;
-    if (build(ctx, tok, file, what)) {
+    if (spm_model_build(ctx, tok, file, what)) {
         tt_tokenizer_close(tok);
         return ctx->status;
     }

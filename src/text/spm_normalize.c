@@ -72,7 +72,7 @@ typedef struct output {
     size_t n;
 } output;
 
-static void put(output *o, const uint8_t *s, size_t n)
+static void spm_normalize_put(output *o, const uint8_t *s, size_t n)
 {
     if (o->v && n) memcpy(o->v + o->n, s, n);
     o->n += n;
@@ -88,7 +88,7 @@ static prefix without_spaces(prefix p)
     return p;
 }
 
-/* Where text begins behind the spaces of its beginning. */
+/* Where text begins after the spaces of its beginning. */
 static size_t skip_spaces(const tt_tokenizer *tok, const uint8_t *s, size_t n)
 {
     size_t i = 0;
@@ -101,14 +101,15 @@ static size_t skip_spaces(const tt_tokenizer *tok, const uint8_t *s, size_t n)
 }
 
 /* Steps 2-4 of the normaliser: everything but the stripping at the end. */
-static void run(output *o, const tt_tokenizer *tok, const uint8_t *s, size_t n)
+static void spm_normalize_run(output *o, const tt_tokenizer *tok,
+                              const uint8_t *s, size_t n)
 {
     const uint8_t space = ' ';
     const uint8_t *mark = tok->escape_spaces ? MARK : &space;
     size_t nmark = tok->escape_spaces ? 3 : 1;
     size_t i = tok->remove_extra_spaces ? skip_spaces(tok, s, n) : 0;
     if (i == n) return;
-    if (tok->add_dummy_prefix) put(o, mark, nmark);
+    if (tok->add_dummy_prefix) spm_normalize_put(o, mark, nmark);
 
     bool after_space = tok->remove_extra_spaces;
     while (i < n && o->n <= RESULT_LIMIT) {
@@ -117,8 +118,8 @@ static void run(output *o, const tt_tokenizer *tok, const uint8_t *s, size_t n)
         if (after_space) p = without_spaces(p);
         if (p.n == 0) continue;
         for (size_t k = 0; k < p.n; k++) {
-            if (p.r[k] == ' ') put(o, mark, nmark);
-            else put(o, p.r + k, 1);
+            if (p.r[k] == ' ') spm_normalize_put(o, mark, nmark);
+            else spm_normalize_put(o, p.r + k, 1);
         }
         after_space = tok->remove_extra_spaces && p.r[p.n - 1] == ' ';
     }
@@ -130,7 +131,7 @@ tt_status spm_normalize(tt_ctx *ctx, tt_arena *a, uint8_t **out, size_t *nout,
     *out = NULL;
     *nout = 0;
     output o = {NULL, 0};
-    run(&o, tok, s, n);
+    spm_normalize_run(&o, tok, s, n);
     if (o.n > RESULT_LIMIT)
         return tt_fail(ctx, TT_EFORMAT,
                        "the tokenizer's character map turns %zu bytes of text "
@@ -138,7 +139,7 @@ tt_status spm_normalize(tt_ctx *ctx, tt_arena *a, uint8_t **out, size_t *nout,
     o.v = tt_alloc(ctx, a, (int64_t)o.n, 1, "normalised text");
     if (!o.v) return ctx->status;
     o.n = 0;
-    run(&o, tok, s, n);
+    spm_normalize_run(&o, tok, s, n);
     const uint8_t *mark = tok->escape_spaces ? MARK : (const uint8_t *)" ";
     size_t nmark = tok->escape_spaces ? 3 : 1;
     while (tok->remove_extra_spaces && o.n >= nmark

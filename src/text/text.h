@@ -70,14 +70,14 @@ void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user);
 typedef struct tt_umt5_input {
     const int64_t *ids, *mask; /* [B, L]                                      */
     int64_t B, L;
-    bool all_rows;         /* compute positions that nobody reads as well     */
+    bool all_rows;         /* compute positions that no one reads as well     */
 } tt_umt5_input;
 
 /* context = umT5(ids) under mask, for each of B independent sequences of L;
  * prompt_embeds = context with rows >= seq_len set to 0, where seq_len is the
  * number of positive mask entries of that sequence.
  *   context, prompt_embeds [B, L, dim], either may be NULL
- * With context NULL, positions behind the last unmasked one of all sequences
+ * With context NULL, positions after the last unmasked one of all sequences
  * are not computed unless `all_rows` is set: such keys have weight exactly 0,
  * so the golden operators give the same bits either way.
  * A sequence whose mask is all zero attends uniformly to all L positions.

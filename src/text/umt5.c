@@ -56,7 +56,7 @@ static void relative_bias(tt_ctx *ctx, tt_real *out, const tt_real *values,
 {
     const int64_t n = c->heads * (2 * L - 1);
     const tt_host *table = tt_get(ctx, values, c->buckets * c->heads);
-    tt_host *bias = tt_room(ctx, out, n);
+    tt_host *bias = tt_map_write(ctx, out, n);
     if (!table || !bias) return;
     for (int64_t r = -(L - 1); r < L; r++) {
         const tt_host *row = table + tt_umt5_bucket(r, c->buckets) * c->heads;
@@ -66,8 +66,8 @@ static void relative_bias(tt_ctx *ctx, tt_real *out, const tt_real *values,
     tt_put(ctx, out, bias, n);
 }
 
-static void tap(tt_ctx *ctx, const run *r, tt_real *data, int64_t block,
-                const char *suffix)
+static void umt5_tap(tt_ctx *ctx, const run *r, tt_real *data, int64_t block,
+                     const char *suffix)
 {
     char name[32];
     if (!TT_TAPPED(ctx)) return;
@@ -75,10 +75,10 @@ static void tap(tt_ctx *ctx, const run *r, tt_real *data, int64_t block,
     TT_TAP(ctx, name, data, r->B, r->L, r->enc->cfg.dim);
 }
 
-/* branch = in w^T, which taps see, and x += branch. Where nobody looks, branch
+/* branch = in w^T, which taps see, and x += branch. Where no one looks, branch
  * is only room. */
-static void finish(tt_ctx *ctx, const run *r, const tt_real *in,
-                   const tt_tensor *w, int64_t block, const char *suffix)
+static void umt5_finish(tt_ctx *ctx, const run *r, const tt_real *in,
+                        const tt_tensor *w, int64_t block, const char *suffix)
 {
     const int64_t C = r->enc->cfg.dim, n = r->B * r->L;
     if (!TT_TAPPED(ctx)) {
@@ -88,12 +88,12 @@ static void finish(tt_ctx *ctx, const run *r, const tt_real *in,
         return;
     }
     tt_linear(ctx, r->branch, in, n, w, NULL);
-    tap(ctx, r, r->branch, block, suffix);
+    umt5_tap(ctx, r, r->branch, block, suffix);
     tt_add(ctx, r->x, r->branch, n * C);
 }
 
 /* x += Wo attention(rms_norm(x)). */
-static void attention_branch(tt_ctx *ctx, const run *r, int64_t block)
+static void umt5_attention_branch(tt_ctx *ctx, const run *r, int64_t block)
 {
     const umt5_block *p = &r->enc->block[block];
     const tt_umt5_config *c = &r->enc->cfg;
@@ -119,12 +119,12 @@ static void attention_branch(tt_ctx *ctx, const run *r, int64_t block)
             .key_mask = r->key_mask + b * r->L};
         tt_attention(ctx, &args);
     }
-    finish(ctx, r, o, &p->o, block, ".attn");
+    umt5_finish(ctx, r, o, &p->o, block, ".attn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* x += fc2(fc1(h) * gelu(gate(h))), h = rms_norm(x). */
-static void ffn_branch(tt_ctx *ctx, const run *r, int64_t block)
+static void umt5_ffn_branch(tt_ctx *ctx, const run *r, int64_t block)
 {
     const umt5_block *p = &r->enc->block[block];
     const tt_umt5_config *c = &r->enc->cfg;
@@ -137,13 +137,13 @@ static void ffn_branch(tt_ctx *ctx, const run *r, int64_t block)
     tt_linear_gelu(ctx, g, h, n, &p->gate, NULL);
     tt_linear(ctx, u, h, n, &p->fc1, NULL);
     tt_mul(ctx, u, g, n * F);
-    finish(ctx, r, u, &p->fc2, block, ".ffn");
+    umt5_finish(ctx, r, u, &p->fc2, block, ".ffn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* A block is used once per prompt: 0.4 GB that need not stay resident. */
-static void release_block(const tt_ctx *ctx, const tt_umt5 *enc,
-                          const umt5_block *p)
+static void umt5_release_block(const tt_ctx *ctx, const tt_umt5 *enc,
+                               const umt5_block *p)
 {
     const tt_tensor *all[] = {&p->gate, &p->fc1, &p->fc2, &p->q, &p->k, &p->v,
                               &p->o};
@@ -170,10 +170,10 @@ static void forward(tt_ctx *ctx, const run *r)
     for (int64_t i = 0; i < enc->cfg.layers; i++) {
         if (tt_check_interrupt(ctx)) return;
         tell(enc, i);
-        attention_branch(ctx, r, i);
-        ffn_branch(ctx, r, i);
-        tap(ctx, r, r->x, i, "");
-        if (large) release_block(ctx, enc, &enc->block[i]);
+        umt5_attention_branch(ctx, r, i);
+        umt5_ffn_branch(ctx, r, i);
+        umt5_tap(ctx, r, r->x, i, "");
+        if (large) umt5_release_block(ctx, enc, &enc->block[i]);
     }
     tell(enc, enc->cfg.layers);
     tt_rms_norm(ctx, r->x, r->x, n, C, enc->norm, EPS);
@@ -220,12 +220,12 @@ static void check_row(tt_ctx *ctx, const run *r, const tt_host *row, int64_t id)
 }
 
 /* x and key_mask of the computed positions. */
-static void look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
-                    const int64_t *mask, int64_t L)
+static void umt5_look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
+                         const int64_t *mask, int64_t L)
 {
     const tt_tensor *e = &r->enc->embedding;
     const int64_t C = r->enc->cfg.dim, n = r->B * r->L * C;
-    tt_host *x = tt_room(ctx, r->x, n);
+    tt_host *x = tt_map_write(ctx, r->x, n);
     if (!x) return;
     for (int64_t b = 0; b < r->B; b++) {
         for (int64_t t = 0; t < r->L; t++) {
@@ -238,7 +238,7 @@ static void look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
     tt_put(ctx, r->x, x, n);
 }
 
-static void check_finite(tt_ctx *ctx, const run *r, const tt_host *x)
+static void umt5_check_finite(tt_ctx *ctx, const run *r, const tt_host *x)
 {
     const int64_t C = r->enc->cfg.dim, n = r->B * r->L * C;
     for (int64_t i = 0; i < n && !ctx->status; i++)
@@ -292,10 +292,10 @@ tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
     r.x = tt_values(ctx, B * r.L * enc->cfg.dim);
     r.branch = tt_values(ctx, B * r.L * enc->cfg.dim);
     r.key_mask = tt_alloc(ctx, &ctx->scratch, B * r.L, 1, "text mask");
-    look_up(ctx, &r, in->ids, in->mask, L);
+    umt5_look_up(ctx, &r, in->ids, in->mask, L);
     forward(ctx, &r);
     const tt_host *x = tt_get(ctx, r.x, B * r.L * enc->cfg.dim);
-    check_finite(ctx, &r, x);
+    umt5_check_finite(ctx, &r, x);
     deliver_all(ctx, context, prompt_embeds, &r, x, in->mask, L);
     tt_arena_reset(&ctx->scratch, mark);
     tt_scope_end(ctx, scope);
@@ -338,13 +338,13 @@ tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
                           const tt_prompt_options *opt)
 {
     const tt_prompt_options plain = {0};
-    const int64_t room = length < 1 ? 1 : length;
+    const int64_t capacity = length < 1 ? 1 : length;
     tt_token_row row = {.length = length};
     if (!opt) opt = &plain;
     TT_TRY(tt_umt5_check_tokenizer(ctx, enc, tok));
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    row.ids = tt_alloc(ctx, &ctx->scratch, room, sizeof *row.ids, "ids");
-    row.mask = tt_alloc(ctx, &ctx->scratch, room, sizeof *row.mask, "mask");
+    row.ids = tt_alloc(ctx, &ctx->scratch, capacity, sizeof *row.ids, "ids");
+    row.mask = tt_alloc(ctx, &ctx->scratch, capacity, sizeof *row.mask, "mask");
     if (ctx->status) return ctx->status;
     tt_tokenizer_encode_prompt(ctx, &row, tok, prompt, n, !opt->no_clean);
     if (!ctx->status)

@@ -23,7 +23,7 @@ struct tt_umt5 {
     tt_tensor embedding;     /* [vocab, C]                                   */
     umt5_block *block;       /* [layers]                                     */
     tt_real *norm;           /* [C]                                          */
-    tt_umt5_progress_fn progress; /* NULL: nobody asks                       */
+    tt_umt5_progress_fn progress; /* NULL: no one asks                       */
     void *progress_user;
 };
 

@@ -72,8 +72,8 @@ static void infer_config(tt_ctx *ctx, tt_umt5_config *c, const tt_weights *w)
                 "(32 in umT5)", tt_weights_path(w), (long long)c->buckets);
 }
 
-static tt_tensor bind_matrix(tt_bind *b, int64_t i, const char *name,
-                             int64_t rows, int64_t cols)
+static tt_tensor umt5_load_bind_matrix(tt_bind *b, int64_t i, const char *name,
+                                       int64_t rows, int64_t cols)
 {
     char full[96];
     const int64_t dim[2] = {rows, cols};
@@ -91,20 +91,20 @@ static tt_real *bind_small(tt_bind *b, int64_t i, const char *name, int rank,
     return tt_bind_real(b, full, rank, dim);
 }
 
-static void bind_block(tt_bind *b, umt5_block *p, const tt_umt5_config *c,
-                       int64_t i)
+static void umt5_load_bind_block(tt_bind *b, umt5_block *p,
+                                 const tt_umt5_config *c, int64_t i)
 {
     p->norm1 = bind_small(b, i, "norm1", 1, c->dim, 1);
-    p->q = bind_matrix(b, i, "attn.q", c->dim_attn, c->dim);
-    p->k = bind_matrix(b, i, "attn.k", c->dim_attn, c->dim);
-    p->v = bind_matrix(b, i, "attn.v", c->dim_attn, c->dim);
-    p->o = bind_matrix(b, i, "attn.o", c->dim, c->dim_attn);
+    p->q = umt5_load_bind_matrix(b, i, "attn.q", c->dim_attn, c->dim);
+    p->k = umt5_load_bind_matrix(b, i, "attn.k", c->dim_attn, c->dim);
+    p->v = umt5_load_bind_matrix(b, i, "attn.v", c->dim_attn, c->dim);
+    p->o = umt5_load_bind_matrix(b, i, "attn.o", c->dim, c->dim_attn);
     p->bias = bind_small(b, i, "pos_embedding.embedding", 2, c->buckets,
                          c->heads);
     p->norm2 = bind_small(b, i, "norm2", 1, c->dim, 1);
-    p->gate = bind_matrix(b, i, "ffn.gate.0", c->dim_ffn, c->dim);
-    p->fc1 = bind_matrix(b, i, "ffn.fc1", c->dim_ffn, c->dim);
-    p->fc2 = bind_matrix(b, i, "ffn.fc2", c->dim, c->dim_ffn);
+    p->gate = umt5_load_bind_matrix(b, i, "ffn.gate.0", c->dim_ffn, c->dim);
+    p->fc1 = umt5_load_bind_matrix(b, i, "ffn.fc1", c->dim_ffn, c->dim);
+    p->fc2 = umt5_load_bind_matrix(b, i, "ffn.fc2", c->dim, c->dim_ffn);
 }
 
 static tt_status bind_all(tt_ctx *ctx, tt_umt5 *enc)
@@ -118,7 +118,7 @@ static tt_status bind_all(tt_ctx *ctx, tt_umt5 *enc)
     enc->embedding = tt_bind_tensor(&b, "token_embedding.weight", 2,
                                     vocab_dim);
     for (int64_t i = 0; i < c->layers; i++)
-        bind_block(&b, &enc->block[i], c, i);
+        umt5_load_bind_block(&b, &enc->block[i], c, i);
     enc->norm = tt_bind_real(&b, "norm.weight", 1, &c->dim);
     return tt_bind_end(&b, extra);
 }

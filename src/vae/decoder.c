@@ -113,7 +113,7 @@ int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
 }
 
 /* Products of a pixel with all weights of these convolutions. */
-static double products(const vae_res *r)
+static double decoder_products(const vae_res *r)
 {
     return (double)(tt_tensor_count(&r->conv1.w) + tt_tensor_count(&r->conv2.w)
                     + (r->cin != r->cout ? r->cin * r->cout : 0));
@@ -126,11 +126,12 @@ double tt_vae_decoder_operations(const tt_vae *v, int64_t h, int64_t w)
     const vae_decoder_net *d = &v->dec;
     const double n = (double)(h * w), c = (double)d->attn.c;
     double all = (double)tt_tensor_count(&d->conv1.w) + 4 * c * c + 2 * n * c;
-    for (int i = 0; i < 2; i++) all += products(&d->middle[i]);
+    for (int i = 0; i < 2; i++) all += decoder_products(&d->middle[i]);
     for (int s = 0; s < STAGES; s++) {
         const double area = (double)((int64_t)1 << 2 * s);
         const double pixels = area * (double)stage_rate[s];
-        for (int i = 0; i < 3; i++) all += pixels * products(&d->res[s][i]);
+        for (int i = 0; i < 3; i++)
+            all += pixels * decoder_products(&d->res[s][i]);
         if (s == STAGES - 1) break;
         all += 4 * area * (double)stage_rate[s + 1]
              * (double)tt_tensor_count(&d->up[s].space.w);
@@ -196,7 +197,7 @@ int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
 
 /* ---- decode ------------------------------------------------------------- */
 
-static void swap(tt_real **a, tt_real **b)
+static void decoder_swap(tt_real **a, tt_real **b)
 {
     tt_real *t = *a;
     *a = *b;
@@ -219,8 +220,8 @@ static void tap(tt_ctx *ctx, const tt_vae_decoder *d, const char *name, int s,
 }
 
 /* After upsamples.`layer`, the t-th frame of this latent frame there. */
-static void tap_layer(tt_ctx *ctx, const tt_vae_decoder *d, int layer, int t,
-                      tt_real *x, int64_t c)
+static void decoder_tap_layer(tt_ctx *ctx, const tt_vae_decoder *d, int layer,
+                              int t, tt_real *x, int64_t c)
 {
     if (!TT_TAPPED(ctx)) return;
     char name[32];
@@ -230,7 +231,7 @@ static void tap_layer(tt_ctx *ctx, const tt_vae_decoder *d, int layer, int t,
 }
 
 /* A picture goes to the caller. */
-static void show(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *rgb)
+static void decoder_show(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *rgb)
 {
     const int64_t h = 8 * d->h, w = 8 * d->w;
     const tt_host *picture = tt_get(ctx, rgb, h * w * 3);
@@ -262,45 +263,45 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
     snprintf(name, sizeof name, "rgb/t.%d", t);
     tap(ctx, d, name, STAGES - 1, rgb, 3);
     rgb = tt_team_lines_to_first(ctx, rgb, &slot->band, w * 3);
-    if (tt_team_rank(ctx) == 0) show(ctx, d, rgb);
+    if (tt_team_rank(ctx) == 0) decoder_show(ctx, d, rgb);
     tt_team_broadcast(ctx, &word, 1); /* whom it goes to may be slow */
 }
 
-static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
-                  const tt_real *x);
+static void decoder_stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
+                          const tt_real *x);
 
 /* The three residual blocks of a stage on *x; *y is the other frame. */
-static void blocks(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real **x,
-                   tt_real **y)
+static void decoder_blocks(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
+                           tt_real **x, tt_real **y)
 {
     for (int i = 0; i < 3; i++) {
         vae_slot *slot = &d->slots.slot[stage_slot[s] + 2 * i];
         vae_res_step(ctx, *y, *x, &d->v->dec.res[s][i], slot);
-        swap(x, y);
-        tap_layer(ctx, d, 4 * s + i, t, *x, width_out(d->v, s));
+        decoder_swap(x, y);
+        decoder_tap_layer(ctx, d, 4 * s + i, t, *x, width_out(d->v, s));
     }
 }
 
 /* From stage s to the next one: one frame, or two through time_conv. */
-static void leave(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real *x,
-                  tt_real *y)
+static void decoder_leave(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
+                          tt_real *x, tt_real *y)
 {
     const vae_resample *up = &d->v->dec.up[s];
     vae_slot *slot = &d->slots.slot[stage_slot[s] + 6];
     if (up->mode == VAE_UP2D || d->frame == 0) {
-        stage(ctx, d, s + 1, t, x);
+        decoder_stage(ctx, d, s + 1, t, x);
         return;
     }
     vae_slot_copy(ctx, slot, x);
     vae_up_time(ctx, y, x, up, slot);
-    stage(ctx, d, s + 1, 2 * t, y);
-    stage(ctx, d, s + 1, 2 * t + 1, x);
+    decoder_stage(ctx, d, s + 1, 2 * t, y);
+    decoder_stage(ctx, d, s + 1, 2 * t + 1, x);
 }
 
 /* Stage s = 1..3 on frame t of this latent frame. x is what the stage before
  * left; its spatial upsampling comes first. */
-static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
-                  const tt_real *x)
+static void decoder_stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
+                          const tt_real *x)
 {
     const tt_vae *v = d->v;
     const int64_t n = d->band[s].lines * (d->w << s) * width_out(v, s);
@@ -308,10 +309,10 @@ static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
     tt_real *a = tt_values(ctx, n), *b = tt_values(ctx, n);
     vae_up_space(ctx, a, x, &v->dec.up[s - 1], d->band[s - 1],
                  d->w << (s - 1));
-    tap_layer(ctx, d, 4 * s - 1, t, a, width_in(v, s));
-    blocks(ctx, d, s, t, &a, &b);
+    decoder_tap_layer(ctx, d, 4 * s - 1, t, a, width_in(v, s));
+    decoder_blocks(ctx, d, s, t, &a, &b);
     if (s == STAGES - 1) head(ctx, d, t, a);
-    else leave(ctx, d, s, t, a, b);
+    else decoder_leave(ctx, d, s, t, a, b);
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -321,7 +322,7 @@ static void denormalise(tt_ctx *ctx, const tt_vae_decoder *d, tt_real *zd,
                         const tt_host *z)
 {
     const int64_t n = d->h * d->w, all = n * d->v->z;
-    tt_host *host = tt_room(ctx, zd, all);
+    tt_host *host = tt_map_write(ctx, zd, all);
     if (host) vae_denormalise(host, z, d->v, n);
     tt_team_broadcast(ctx, host, all * (int64_t)sizeof *host);
     tt_put(ctx, zd, host, all);
@@ -354,8 +355,8 @@ static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z)
     tap(ctx, d, "middle.1", 0, b, c);
     vae_res_step(ctx, a, b, &net->middle[1], &slot[3]);
     tap(ctx, d, "middle.2", 0, a, c);
-    blocks(ctx, d, 0, 0, &a, &b);
-    leave(ctx, d, 0, 0, a, b);
+    decoder_blocks(ctx, d, 0, 0, &a, &b);
+    decoder_leave(ctx, d, 0, 0, a, b);
 }
 
 /* The tiny decoder's [0, 1] on the other's scale. */

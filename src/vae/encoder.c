@@ -34,13 +34,13 @@ static const int stage_slot[STAGES] = {1, 5, 10, 15};
 #define HEAD_SLOT 23
 
 /* Width of the frames that enter and leave stage s. */
-static int64_t width_in(const tt_vae *v, int s)
+static int64_t encoder_width_in(const tt_vae *v, int s)
 {
     const int64_t times[STAGES] = {1, 1, 2, 4};
     return times[s] * v->dim;
 }
 
-static int64_t width_out(const tt_vae *v, int s)
+static int64_t encoder_width_out(const tt_vae *v, int s)
 {
     const int64_t times[STAGES] = {1, 2, 4, 4};
     return times[s] * v->dim;
@@ -48,17 +48,19 @@ static int64_t width_out(const tt_vae *v, int s)
 
 /* ---- open and close ----------------------------------------------------- */
 
-static void add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s, const tt_vae *v,
-                      int64_t h, int64_t w)
+static void encoder_add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s,
+                              const tt_vae *v, int64_t h, int64_t w)
 {
     vae_slots_add(ctx, a, s, vae_whole(h), w, 3);
     for (int stage = 0; stage < STAGES; stage++) {
         for (int i = 0; i < 4; i++)
             vae_slots_add(ctx, a, s, vae_whole(h >> stage), w >> stage,
-                          i == 0 ? width_in(v, stage) : width_out(v, stage));
+                          i == 0 ? encoder_width_in(v,
+                                                    stage)
+                          : encoder_width_out(v, stage));
         if (stage == 1 || stage == 2)
             vae_slots_add(ctx, a, s, vae_whole(h >> (stage + 1)),
-                          w >> (stage + 1), width_out(v, stage));
+                          w >> (stage + 1), encoder_width_out(v, stage));
     }
     while (s->count <= HEAD_SLOT)
         vae_slots_add(ctx, a, s, vae_whole(h >> 3), w >> 3, 4 * v->dim);
@@ -86,7 +88,7 @@ tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
     *e = (tt_vae_encoder){
         .arena = a, .past = {.folder = v->folder}, .v = v, .height = height,
         .width = width};
-    add_slots(ctx, &e->past, &e->slots, v, height, width);
+    encoder_add_slots(ctx, &e->past, &e->slots, v, height, width);
     if (ctx->status) {
         tt_vae_encoder_close(e);
         return ctx->status;
@@ -149,12 +151,12 @@ static void back(tt_ctx *ctx, tt_vae_encoder *e, tt_real *x, tt_real *y)
 }
 
 /* Stage s on frame k of its chunk there, in *x; y is another such frame. */
-static void stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k, tt_real *x,
-                  tt_real *y)
+static void encoder_stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k,
+                          tt_real *x, tt_real *y)
 {
     const tt_vae *v = e->v;
     const int64_t h = e->height >> s, w = e->width >> s;
-    const int64_t c = width_out(v, s);
+    const int64_t c = encoder_width_out(v, s);
     vae_slot *slot = &e->slots.slot[stage_slot[s]];
 
     vae_res_step(ctx, y, x, &v->enc.res[s][0], &slot[0]);
@@ -167,7 +169,7 @@ static void stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k, tt_real *x,
     }
     const vae_resample *down = &v->enc.down[s];
     /* the next stage may be twice as wide */
-    const int64_t next = (h / 2) * (w / 2) * width_out(v, s + 1);
+    const int64_t next = (h / 2) * (w / 2) * encoder_width_out(v, s + 1);
     tt_real *a = tt_values(ctx, next), *b = tt_values(ctx, next);
     if (down->mode == VAE_DOWN2D) {
         vae_down_space(ctx, a, x, down, h, w);
@@ -177,7 +179,7 @@ static void stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k, tt_real *x,
         if (e->frame > 0) k /= 2;
     }
     tap_layer(ctx, 3 * s + 2, k, a, h / 2, w / 2, c);
-    stage(ctx, e, s + 1, k, a, b);
+    encoder_stage(ctx, e, s + 1, k, a, b);
 }
 
 tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
@@ -207,7 +209,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
         snprintf(name, sizeof name, "conv1/t.%lld", (long long)k);
         TT_TAP(ctx, name, a, e->height, e->width, d);
     }
-    stage(ctx, e, 0, k, a, b);
+    encoder_stage(ctx, e, 0, k, a, b);
     tt_class_end(ctx, before);
     e->frame++;
     *ready = e->ready && !ctx->status;

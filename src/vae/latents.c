@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Source  utils/wan_wrapper.py: mean and std as float tensors, 1/std once.
- * Model   The statistics are in no checkpoint. A config.json beside the
+ * Model   The statistics are in no checkpoint. A config.json next to the
  *         weights may carry them (Diffusers); otherwise they are Wan's, which
  *         only fit 16 channels. */
 #include "vae/vae_internal.h"
@@ -16,7 +16,7 @@
 #include "io/inputs.h"
 #include "io/json.h"
 
-/* config.json in the folder `path`, or beside the file `path`. False when the
+/* config.json in the folder `path`, or next to the file `path`. False when the
  * name does not fit or nothing is there. */
 static bool config_path(char *out, size_t n, const char *path)
 {
@@ -40,7 +40,7 @@ static tt_status read_list(tt_ctx *ctx, double *out, const tt_json *root,
     if (!list || list->kind != TT_JSON_ARRAY || tt_json_count(list) != z)
         return tt_fail(ctx, TT_ESHAPE,
                        "%s: %s must be a list of %lld numbers, one for each "
-                       "latent channel of the VAE beside it; correct the list "
+                       "latent channel of the VAE next to it; correct the list "
                        "or put the config.json that belongs to these weights "
                        "there", file, key, (long long)z);
     int64_t i = 0;
@@ -55,13 +55,14 @@ static tt_status read_list(tt_ctx *ctx, double *out, const tt_json *root,
     return TT_OK;
 }
 
-static tt_status read_config(tt_ctx *ctx, double *mean, double *std, int64_t z,
-                             const tt_json *root, const char *file)
+static tt_status latents_read_config(tt_ctx *ctx, double *mean, double *std,
+                                     int64_t z, const tt_json *root,
+                                     const char *file)
 {
     const int64_t said = tt_json_int(root, "z_dim", z);
     if (said != z)
         return tt_fail(ctx, TT_ESHAPE,
-                       "%s: z_dim is %lld but the VAE weights beside it have "
+                       "%s: z_dim is %lld but the VAE weights next to it have "
                        "%lld latent channels; put the config.json that belongs "
                        "to these weights there", file, (long long)said,
                        (long long)z);
@@ -82,7 +83,7 @@ tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
             /* the original Wan folder keeps the transformer's config here */
             has = tt_json_get(root, "latents_mean")
                   || tt_json_get(root, "latents_std");
-            if (has) s = read_config(ctx, mean, std, z, root, file);
+            if (has) s = latents_read_config(ctx, mean, std, z, root, file);
         }
         tt_arena_free(&a);
         if (s || has) return s;
@@ -91,7 +92,7 @@ tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
         return tt_fail(ctx, TT_ESHAPE,
                        "%s: the VAE has %lld latent channels, and the mean and "
                        "std of latents are only known for Wan's 16; put a "
-                       "config.json with latents_mean and latents_std beside "
+                       "config.json with latents_mean and latents_std next to "
                        "the file", path, (long long)z);
     memcpy(mean, wan_latent_mean, sizeof wan_latent_mean);
     memcpy(std, wan_latent_std, sizeof wan_latent_std);

@@ -45,7 +45,7 @@ void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
     if (mode == VAE_DOWN3D) vae_bind_conv(b, &r->time, p, 3, c, c, 3, 1);
 }
 
-/* x with the lines beside it. */
+/* x with the lines next to it. */
 static const tt_real *with_halo(tt_ctx *ctx, const tt_real *x,
                                 const tt_band *h, int64_t width)
 {

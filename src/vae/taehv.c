@@ -13,7 +13,7 @@
 
 #include "tether/mathfn.h"
 
-/* Channels inside the decoder's stages, and behind their last convolution. */
+/* Channels inside the decoder's stages, and after their last convolution.  */
 static const int64_t dec_width[TAEHV_STAGES + 1] = {256, 128, 64, 64};
 static const int dec_grow[TAEHV_STAGES] = {1, 2, 2};
 static const int enc_pool[TAEHV_STAGES] = {2, 2, 1};
@@ -22,8 +22,9 @@ static const int enc_pool[TAEHV_STAGES] = {2, 2, 1};
 
 /* [cout, frames*n, k, k], whose channel groups stand `newest` first or last,
  * as [cout, frames, k, k, n] with the oldest frame first. */
-static void *repack(tt_bind *b, const tt_tensor *t, int64_t cout, int64_t n,
-                    int frames, int64_t taps, bool newest_first)
+static void *taehv_repack(tt_bind *b, const tt_tensor *t, int64_t cout,
+                          int64_t n, int frames, int64_t taps,
+                          bool newest_first)
 {
     const size_t size = tt_dtype_size(t->dtype);
     unsigned char *out = tt_alloc(b->ctx, b->arena, cout * frames * taps * n,
@@ -60,8 +61,9 @@ static void bind_conv(tt_bind *b, vae_conv *c, const conv_at *a)
                     .kw = k};
     snprintf(full, sizeof full, "%s.%d%s.weight", a->side, a->index, a->tail);
     const tt_tensor t = tt_bind_tensor(b, full, 4, stored);
-    const void *w = t.data ? repack(b, &t, a->cout, a->n, frames,
-                                    (int64_t)k * k, a->newest_first) : NULL;
+    const void *w = t.data ? taehv_repack(b, &t, a->cout, a->n, frames,
+                                          (int64_t)k * k,
+                                          a->newest_first) : NULL;
     if (w) {
         c->w = tt_tensor_like(&t, w, 5, packed);
         c->w = tt_place(b->ctx, b->arena, &c->w);
@@ -208,8 +210,8 @@ double taehv_decoder_operations(const taehv *m, int64_t h, int64_t w)
     return 2 * (double)(h * w) * all;
 }
 
-static void show(tt_ctx *ctx, taehv_decoder *d, tt_real *x, int64_t h,
-                 int64_t w)
+static void taehv_show(tt_ctx *ctx, taehv_decoder *d, tt_real *x, int64_t h,
+                       int64_t w)
 {
     tt_real *rgb = tt_values(ctx, 3 * h * w);
     taehv_relu(ctx, x, h * w * d->m->dec_out.cin);
@@ -222,8 +224,8 @@ static void show(tt_ctx *ctx, taehv_decoder *d, tt_real *x, int64_t h,
 }
 
 /* x [h, w, c] enters stage s; it is spoiled. */
-static void stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x, int64_t h,
-                  int64_t w, bool begun)
+static void vae_taehv_stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x,
+                            int64_t h, int64_t w, bool begun)
 {
     const taehv_stage *t = &d->m->dec[s];
     const int64_t c = dec_width[s];
@@ -241,9 +243,9 @@ static void stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x, int64_t h,
         tt_linear(ctx, g, x, h * w, &part, NULL);
         taehv_conv(ctx, y, (const tt_real *[]){g}, &t->space, h, w, 2, 1);
         if (s + 1 < TAEHV_STAGES)
-            stage(ctx, d, s + 1, y, 2 * h, 2 * w, begun || k > 0);
+            vae_taehv_stage(ctx, d, s + 1, y, 2 * h, 2 * w, begun || k > 0);
         else
-            show(ctx, d, y, 2 * h, 2 * w);
+            taehv_show(ctx, d, y, 2 * h, 2 * w);
         tt_arena_reset(&ctx->scratch, mark);
     }
 }
@@ -255,7 +257,7 @@ void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_host *z,
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *in = tt_values(ctx, n * TAEHV_Z);
     tt_real *x = tt_values(ctx, n * dec_width[0]);
-    tt_host *host = tt_room(ctx, in, n * TAEHV_Z);
+    tt_host *host = tt_map_write(ctx, in, n * TAEHV_Z);
     for (int64_t i = 0; host && i < n; i++)
         for (int64_t c = 0; c < TAEHV_Z; c++)
             host[i * TAEHV_Z + c] = 3 * tt_tanh_real(z[c * n + i] / 3);
@@ -265,7 +267,7 @@ void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_host *z,
     taehv_conv(ctx, x, (const tt_real *[]){in}, &d->m->dec_in, d->h, d->w, 1,
                1);
     taehv_relu(ctx, x, n * dec_width[0]);
-    stage(ctx, d, 0, x, d->h, d->w, d->begun);
+    vae_taehv_stage(ctx, d, 0, x, d->h, d->w, d->begun);
     d->begun = true;
     tt_arena_reset(&ctx->scratch, mark);
 }

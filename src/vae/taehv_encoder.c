@@ -20,8 +20,8 @@ void taehv_encoder_init(tt_ctx *ctx, taehv_encoder *e, tt_arena *a,
     }
 }
 
-static void finish(tt_ctx *ctx, taehv_encoder *e, const tt_real *x, int64_t h,
-                   int64_t w)
+static void taehv_encoder_finish(tt_ctx *ctx, taehv_encoder *e,
+                                 const tt_real *x, int64_t h, int64_t w)
 {
     tt_real *z = tt_values(ctx, h * w * TAEHV_Z);
     taehv_conv(ctx, z, (const tt_real *[]){x}, &e->m->enc_out, h, w, 1, 1);
@@ -33,8 +33,8 @@ static void finish(tt_ctx *ctx, taehv_encoder *e, const tt_real *x, int64_t h,
 }
 
 /* x [h, w, N] enters stage s: wait for a second frame, pool, halve. */
-static void stage(tt_ctx *ctx, taehv_encoder *e, int s, const tt_real *x,
-                  int64_t h, int64_t w)
+static void taehv_encoder_stage(tt_ctx *ctx, taehv_encoder *e, int s,
+                                const tt_real *x, int64_t h, int64_t w)
 {
     const taehv_stage *t = &e->m->enc[s];
     const int64_t n = h * w * N;
@@ -53,8 +53,9 @@ static void stage(tt_ctx *ctx, taehv_encoder *e, int s, const tt_real *x,
         taehv_mem_step(ctx, y, &t->mem[k], e->before[s][k], e->begun[s], h / 2,
                        w / 2);
     e->begun[s] = true;
-    if (s + 1 < TAEHV_STAGES) stage(ctx, e, s + 1, y, h / 2, w / 2);
-    else finish(ctx, e, y, h / 2, w / 2);
+    if (s + 1 < TAEHV_STAGES)
+        taehv_encoder_stage(ctx, e, s + 1, y, h / 2, w / 2);
+    else taehv_encoder_finish(ctx, e, y, h / 2, w / 2);
 }
 
 bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_host *z,
@@ -68,7 +69,7 @@ bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_host *z,
     const tt_real *frame = tt_send(ctx, rgb, 3 * e->height * e->width);
     taehv_conv(ctx, x, &frame, &e->m->enc_in, e->height, e->width, 1, 1);
     taehv_relu(ctx, x, n);
-    stage(ctx, e, 0, x, e->height, e->width);
+    taehv_encoder_stage(ctx, e, 0, x, e->height, e->width);
     tt_arena_reset(&ctx->scratch, mark);
     return e->ready && !ctx->status;
 }

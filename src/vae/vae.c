@@ -26,7 +26,8 @@ static void bind_middle(tt_bind *b, vae_res *res, vae_attn *attn,
     vae_bind_res(b, &res[1], p, c, c);
 }
 
-static void bind_decoder(tt_bind *b, vae_decoder_net *n, int64_t d, int64_t z)
+static void vae_bind_decoder(tt_bind *b, vae_decoder_net *n, int64_t d,
+                             int64_t z)
 {
     const int64_t width[4] = {4 * d, 4 * d, 2 * d, d};
     const vae_mode mode[3] = {VAE_UP3D, VAE_UP3D, VAE_UP2D};
@@ -50,7 +51,8 @@ static void bind_decoder(tt_bind *b, vae_decoder_net *n, int64_t d, int64_t z)
     vae_bind_conv(b, &n->head, "decoder.head.2", 3, d, 3, 3, 3);
 }
 
-static void bind_encoder(tt_bind *b, vae_encoder_net *n, int64_t d, int64_t z)
+static void vae_bind_encoder(tt_bind *b, vae_encoder_net *n, int64_t d,
+                             int64_t z)
 {
     const int64_t width[4] = {d, 2 * d, 4 * d, 4 * d};
     const vae_mode mode[3] = {VAE_DOWN2D, VAE_DOWN3D, VAE_DOWN3D};
@@ -70,7 +72,7 @@ static void bind_encoder(tt_bind *b, vae_encoder_net *n, int64_t d, int64_t z)
     bind_middle(b, n->middle, &n->attn, "encoder", 4 * d);
     n->gamma = vae_bind_gamma(b, "encoder.head.0", 4, 4 * d);
     vae_bind_conv(b, &n->head, "encoder.head.2", 3, 4 * d, 2 * z, 3, 3);
-    /* the other z rows are the log-variance, which nobody reads */
+    /* the other z rows are the log-variance, which no one reads */
     vae_bind_linear(b, &n->mu, "conv1", 3, 2 * z, 2 * z);
     n->mu.w.dim[0] = z;
 }
@@ -105,8 +107,8 @@ static tt_status refuse_relatives(tt_ctx *ctx, const tt_weights *w)
 }
 
 /* dim[0] of a tensor every Wan VAE has. */
-static tt_status extent(tt_ctx *ctx, int64_t *out, const tt_weights *w,
-                        const char *name)
+static tt_status vae_extent(tt_ctx *ctx, int64_t *out, const tt_weights *w,
+                            const char *name)
 {
     const tt_tensor *t = tt_weights_find(w, name);
     if (!t || t->rank < 1)
@@ -130,21 +132,22 @@ static tt_status bind_weights(tt_ctx *ctx, tt_vae *v, tt_weights *w)
     };
     tt_bind b;
     tt_bind_begin(&b, ctx, w, &v->arena, "VAE");
-    if (v->parts & TT_VAE_DECODER) bind_decoder(&b, &v->dec, v->dim, v->z);
-    if (v->parts & TT_VAE_ENCODER) bind_encoder(&b, &v->enc, v->dim, v->z);
+    if (v->parts & TT_VAE_DECODER) vae_bind_decoder(&b, &v->dec, v->dim, v->z);
+    if (v->parts & TT_VAE_ENCODER) vae_bind_encoder(&b, &v->enc, v->dim, v->z);
     return tt_bind_end(&b, unread[v->parts & 3]);
 }
 
-static tt_status load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
-                      const double *mean, const double *std)
+static tt_status vae_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w,
+                              unsigned parts, const double *mean,
+                              const double *std)
 {
     const bool dec = (parts & TT_VAE_DECODER) != 0;
     int64_t dim = 0, z = 0;
     TT_TRY(refuse_relatives(ctx, w));
     TT_TRY(tt_weights_check(ctx, w));
-    TT_TRY(extent(ctx, &dim, w, dec ? "decoder.head.0.gamma"
+    TT_TRY(vae_extent(ctx, &dim, w, dec ? "decoder.head.0.gamma"
                                     : "encoder.conv1.bias"));
-    TT_TRY(extent(ctx, &z, w, dec ? "conv2.weight" : "conv1.weight"));
+    TT_TRY(vae_extent(ctx, &z, w, dec ? "conv2.weight" : "conv1.weight"));
     if (!dec) z /= 2;
     tt_vae *v = *out = vae_new(ctx, parts, dim, z);
     if (!v) return ctx->status;
@@ -164,7 +167,8 @@ tt_status vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
                    const double *mean, const double *std)
 {
     *out = NULL;
-    if (ctx->status || load(ctx, out, w, parts, mean, std) || ctx->status) {
+    if (ctx->status || vae_vae_load(ctx, out, w, parts, mean,
+                                    std) || ctx->status) {
         if (*out) tt_vae_close(*out);
         else tt_weights_close(w);
         *out = NULL;

@@ -13,7 +13,7 @@
 enum { TT_VAE_DECODER = 1, TT_VAE_ENCODER = 2 };
 
 /* Load from weights opened with TT_MODEL_VAE; dim and z come from shapes, the
- * latent mean and std from config.json beside the file, else Wan's constants
+ * latent mean and std from config.json next to the file, else Wan's constants
  * when z is 16. Takes over `w` in every case (closed by tt_vae_close, or at
  * once on failure). 3x3x3 kernels are copied in their stored type into the
  * order tt_conv wants; the rest stays in the mapping.

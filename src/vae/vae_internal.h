@@ -220,7 +220,7 @@ struct tt_vae {
 tt_status vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
                    const double *mean, const double *std);
 
-/* latents.c: config.json beside `path`, else Wan's constants. mean, std [z] */
+/* latents.c: config.json next to `path`, else Wan's constants. mean, std [z] */
 tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
                          const char *path);
 /* Round the statistics to float as the official code does; into v. */

@@ -1,7 +1,7 @@
 /* metrics.c: how far one tensor is from another, in every usual measure.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "validate/judge.h"
+#include "validate/verdict.h"
 
 #include <float.h>
 #include <math.h>
@@ -19,7 +19,7 @@ static double ulp_at(double x)
     return ldexp(1, e - 24);
 }
 
-static bool same(double a, double b)
+static bool metrics_same(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));
 }
@@ -27,7 +27,7 @@ static bool same(double a, double b)
 double value_distance(double a, double b)
 {
     const double d = fabs(a - b);
-    if (same(a, b)) return 0;
+    if (metrics_same(a, b)) return 0;
     return isfinite(d) ? d : INFINITY;
 }
 
@@ -72,15 +72,15 @@ static int ulp_bin(double u)
 
 /* What counts at element i whether it is finite or not: false when one side
  * is not. */
-static bool count(tt_metrics *m, double g, double w, int64_t i)
+static bool metrics_count(tt_metrics *m, double g, double w, int64_t i)
 {
     const double d = fabs(g - w);
     m->nan += isnan(g);
     m->inf += isinf(g);
     m->denormal += g != 0 && fabs(g) < FLT_MIN;
-    m->differ += !same(g, w);
+    m->differ += !metrics_same(g, w);
     if (!isfinite(g) || !isfinite(w)) {
-        if (!same(g, w) && !m->broken++) m->worst = i;
+        if (!metrics_same(g, w) && !m->broken++) m->worst = i;
         return false;
     }
     if (d > m->max_abs && !m->broken) m->worst = i;
@@ -98,7 +98,7 @@ void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
     m->n = n;
     for (int64_t i = 0; i < n; i++) {
         const double g = got[i], w = want[i], d = fabs(g - w);
-        if (!count(m, g, w, i)) continue;
+        if (!metrics_count(m, g, w, i)) continue;
         ee += d * d, gg += g * g, ww += w * w, gw += g * w, sum += g - w;
         const double u = d / ulp_at(w);
         m->max_ulp = fmax(m->max_ulp, u);

@@ -58,7 +58,7 @@ static bool all_finite(const double *x, int64_t P)
 }
 
 /* How many are kept; no longer binary where one is neither 0 nor 1. */
-static int64_t kept(const double *keep, int64_t P, bool *binary)
+static int64_t selection_kept(const double *keep, int64_t P, bool *binary)
 {
     int64_t n = 0;
     for (int64_t c = 0; c < P; c++) {
@@ -72,8 +72,8 @@ pick selection_compare(const selection *s, const tt_arith *arith,
                        double *ratio, char *why, size_t size)
 {
     bool binary = true, any = true;
-    const int64_t theirs = kept(s->got, s->P, &binary);
-    const int64_t ours = kept(s->want, s->P, &any);
+    const int64_t theirs = selection_kept(s->got, s->P, &binary);
+    const int64_t ours = selection_kept(s->want, s->P, &any);
     *ratio = 0;
     if (equal(s->got, s->want, s->P)) return PICK_SAME;
     *ratio = INFINITY;

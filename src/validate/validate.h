@@ -58,7 +58,7 @@ typedef struct tt_verdict {
     char hint[192];      /* what the mistake looks like, "" if nothing fits   */
 } tt_verdict;
 
-/* Compare with our golden result: bits; and where `arith` is judged by its
+/* Compare with our golden result: bits; and where `arith` is checked by its
  * bits, outcome, metrics, ratio, and where: the first element that differs. */
 void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
                      const double *ours, int64_t n);
@@ -77,8 +77,8 @@ void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
  * f16    where emul is not finite but want is, as in emul, infinity or 65504 of
  *        want's sign, or within the limit of want. All but the last say
  *        nothing: the hint counts them, a tensor of nothing else is
- *        TT_UNJUDGED. */
-void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
+ *        TT_UNCHECKED. */
+void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
                       int64_t c);
 
@@ -107,7 +107,7 @@ void tt_report_cases(tt_report *r, const char *folder);
  * the moment. */
 typedef void (*tt_place_fn)(void *user, const char *path);
 void tt_report_watch(tt_report *r, tt_place_fn fn, void *user);
-/* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When
+/* Copies the verdict. One that is TT_UNCHECKED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
  * failures of more than three elements) the error's map over (row, column) and
  * the histogram go into the HTML page. */
@@ -123,13 +123,13 @@ void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     TT_PRINTF(3, 4);
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o);
-int64_t tt_report_compared(const tt_report *r); /* judged, with elements      */
+int64_t tt_report_compared(const tt_report *r); /* checked, with elements     */
 /* Tensors that are equal to ours in every bit; *of: of how many it is known. */
 int64_t tt_report_equal(const tt_report *r, int64_t *of);
 /* First failure in the order added, or NULL. */
 const tt_verdict *tt_report_first(const tt_report *r);
 /* The failure that is farthest out of its limits, at least ten times as far as
- * the first, where each is judged for itself (operators on right inputs, dumps
+ * the first, where each is checked for itself (operators on right inputs, dumps
  * whose tensors are given to ours); NULL: the first is, or says as much. */
 const tt_verdict *tt_report_largest(const tt_report *r);
 
@@ -144,7 +144,7 @@ typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
 /* Do `work` in a child process, and have in `r` what it adds there, as if it
  * were done here. A backend that crashes, exits, or stays in one call for more
  * than `seconds` (0: for ever) is a mismatch that names operator, case and
- * what happened; another child goes on behind that case. What it prints is
+ * what happened; another child goes on after that case. What it prints is
  * kept from the reports and noted once. To be called while the program has
  * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
  * and the rollout may be called once each in `work`, in that order.
@@ -173,7 +173,7 @@ typedef struct tt_dump_options {
                                 a dump that was rounded and nothing else. The
                                 same as `want`: honest results of the declared
                                 arithmetic; what `oracle` lacks is then not
-                                judged                                        */
+                                checked                                       */
     const tt_arith *arith;   /* NULL: every bit counts, types too             */
     const tt_tolerance *tol; /* without arith: of the first glob that matches a
                                 name; types may differ there. NULL: none      */
@@ -195,8 +195,8 @@ typedef struct tt_dump_options {
  * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
  * had a score within TT_SLACK times the error of the declared arithmetic of the
  * other's, and is among the best of their own. What a tie can reach and differs
- * is TT_UNJUDGED; all else is judged as before. Where o->emul picked other
- * frames and theirs did not, a tensor out of the limits is TT_UNJUDGED as long
+ * is TT_UNCHECKED; all else is checked as before. Where o->emul picked other
+ * frames and theirs did not, a tensor out of the limits is TT_UNCHECKED as long
  * as it is no farther from ours than that run is, else a mismatch. Notes name
  * what was covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
@@ -211,7 +211,7 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
  *   ops    the operators of that run: ours, and the call that is looked for is
  *          recorded. They take the place of ctx->tap and call it.
  *   close  the hint goes to that failure, when one was found; r NULL: to
- *          nobody */
+ *          no one */
 typedef struct tt_explain tt_explain;
 tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
                           const tt_verdict *v, const char *theirs);
@@ -264,8 +264,8 @@ tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
                           tt_case_fn fn, void *user);
 
 /* Time every operator that the table brings itself `runs` times (at least 4)
- * beside ours, in turn, and note both medians, their ratio and the range of the
- * middle half of the ratios. */
+ * next to ours, in turn, and note both medians, their ratio and the range of
+ * the middle half of the ratios. */
 tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const char *only, int64_t runs);
 
@@ -298,7 +298,7 @@ tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
  *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
  *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
  *                                exactly, up to ties as in tt_dump_compare
- * What comes after a tie in its chunk is TT_UNJUDGED, and so is what comes
+ * What comes after a tie in its chunk is TT_UNCHECKED, and so is what comes
  * after a pick of the emulation that is not ours, except a pick that is not
  * the best of its own scores: always a mismatch.
  * `state` names a file to write (a rollout's saved state, removed after). */

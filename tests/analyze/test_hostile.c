@@ -84,7 +84,7 @@ static tt_status open_trace(int32_t held)
 static void test_frames(void)
 {
     expect_status(open_trace(2), TT_OK, "the last frame");
-    expect_status(open_trace(3), TT_EFORMAT, "a frame behind the last");
+    expect_status(open_trace(3), TT_EFORMAT, "a frame after the last");
 }
 
 /* ---- quantised values ---------------------------------------------------- */
@@ -135,7 +135,7 @@ static void test_quantised(void)
 
 /* ---- pipes --------------------------------------------------------------- */
 
-/* Opening a pipe that nobody writes to would wait for ever. */
+/* Opening a pipe that no one writes to would wait for ever. */
 static void test_pipe(void)
 {
     if (!expect(mkfifo(at("pipe"), 0600) == 0, "a pipe")) return;

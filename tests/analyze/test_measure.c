@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Known answers: every wanted value is computed in the comment beside it. */
+ * Known answers: every wanted value is computed in the comment next to it. */
 #include "tests/harness.h"
 
 #include <math.h>

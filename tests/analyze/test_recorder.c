@@ -257,7 +257,7 @@ static void test_rates(int adaptive)
 /* fifo that counts its chunks, and reports the frames 0 .. chunk of each in
  * every layer. */
 enum { FRAMES, HALVES, UNTRACED };
-static const tt_field told[] = {
+static const tt_field reported[] = {
     [FRAMES] = {"frames", "[chunk + 1]", TT_I64,
                 TT_FIELD_ROW | TT_FIELD_TRACED, 0, -7},
     [HALVES] = {"half", "of the chunk's number", TT_F64,
@@ -265,7 +265,7 @@ static const tt_field told[] = {
     [UNTRACED] = {"secret", "is in no file", TT_I64, 0, 0, 0},
     {0},
 };
-static const tt_event_kind telling[] = {{"tell", told}, {0}};
+static const tt_event_kind telling[] = {{"tell", reported}, {0}};
 
 static const tt_field counted[] = {
     {"chunks_seen", "chunks so far", TT_I64, TT_FIELD_TRACED, 0, 0},

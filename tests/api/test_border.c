@@ -34,7 +34,7 @@ static void check_writer(void)
     refused(tt_st_add(w, "a", TT_F32, 9, dim, x), "needs a type", "rank 9");
     refused(tt_st_add(w, "a", TT_F32, 2, dim, NULL), "without data", "no data");
     expect_ok(tt_st_add(w, "a", TT_F32, 2, dim, x), "a tensor");
-    refused(tt_st_append(w, 1, 1, x), "can grow", "axis 1 behind one of 2");
+    refused(tt_st_append(w, 1, 1, x), "can grow", "axis 1 after one of 2");
     refused(tt_st_append(w, 2, 1, x), "can grow", "axis 2");
     refused(tt_st_reserve(w, 100), "before the first", "room too late");
     refused(tt_st_open_tensor(w, "b", TT_Q8_0, 2, dim), "plain type", "Q8_0");
@@ -87,7 +87,7 @@ static void check_cache(void)
     tt_cache_write(ctx, c, 0, &wide, &qkv);
     refused(ctx->status, "chunks of 3", "a chunk of 4");
     tt_cache_write(ctx, c, 0, &late, &qkv);
-    refused(ctx->status, "videos of 6", "a chunk behind the end");
+    refused(ctx->status, "videos of 6", "a chunk after the end");
     tt_cache_close(c);
 }
 

@@ -56,7 +56,7 @@ static inline void take(tt_ctx *ctx, tt_real *to, const tt_real *x, int64_t n)
 /* The values of a view from token `good` on. */
 static inline void take_values(tt_ctx *ctx, tt_real *to, const tt_kv_view *view)
 {
-    take(ctx, to, view->v, (view->n - view->good) * W);
+    take(ctx, to, view->v, (view->n - view->n_packed) * W);
 }
 
 /* Are n values of a device these? */
@@ -106,13 +106,13 @@ static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out, tt_pass p)
         fill(v, p.frames * L * W, id + 2);
         const int64_t n = p.frames * L * W;
         const tt_real *sent = tt_send(ctx, q, n);
-        tt_real *turned = tt_values(ctx, n);
+        tt_real *rotated = tt_values(ctx, n);
         tt_cache_write(ctx, c, l, &p, &(tt_qkv){sent, tt_send(ctx, k, n),
                                                 tt_send(ctx, v, n)});
-        tt_cache_read(ctx, c, l, &p, &view, turned, sent);
+        tt_cache_read(ctx, c, l, &p, &view, rotated, sent);
         if (!ctx->status) {
-            take(ctx, out->q, turned, n);
-            take(ctx, out->k, view.k, (view.n - view.good) * W);
+            take(ctx, out->q, rotated, n);
+            take(ctx, out->k, view.k, (view.n - view.n_packed) * W);
             take_values(ctx, out->v, &view);
         }
         out->n = view.n;

@@ -156,7 +156,7 @@ static void check_readings(tt_ctx *ctx, const char *knob, double value,
         }
         expect(same_metadata(tt_cache_layer(at_once, 0),
                              tt_cache_layer(later, 0)),
-               "%s: metadata behind frame %d", knob, (int)s);
+               "%s: metadata after frame %d", knob, (int)s);
         expect(!memcmp(reuse_of(at_once), reuse_of(later),
                        (size_t)(9 * L) * sizeof(int64_t)), "%s: reuse", knob);
     }
@@ -197,7 +197,7 @@ static void check_ties(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
-/* The keys that a pass behind `start` would read of layer 0. */
+/* The keys that a pass after `start` would read of layer 0. */
 static int64_t read_keys(tt_ctx *ctx, tt_cache *c, int64_t start, tt_real *k)
 {
     static tt_real q[C * L * W];
@@ -213,7 +213,7 @@ static int64_t read_keys(tt_ctx *ctx, tt_cache *c, int64_t start, tt_real *k)
 }
 
 /* The places that move along with tokens are those of the metadata; and one
- * that somebody else writes there counts, now and in the next chunk. */
+ * that someone else writes there counts, now and in the next chunk. */
 static void check_places(tt_ctx *ctx)
 {
     static tt_real a[64 * L * W], b[64 * L * W];
@@ -246,7 +246,7 @@ static void check_places(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
-/* Nothing is erased that nobody may have written to: what is there against the
+/* Nothing is erased that no one may have written to: what is there against the
  * rule stays. */
 static void check_reset(tt_ctx *ctx)
 {
@@ -271,7 +271,7 @@ static void check_bytes(void)
     const int64_t token = 2 * W * (int64_t)sizeof(tt_real) + 3 * 4;
     expect(tt_cache_bytes(cls, &o, &g) / g.layers
            - (int64_t)cls->state_size(&o, &g) == cls->slots(&o, &g) * token,
-           "all that lies beside a token is counted");
+           "all that lies next to a token is counted");
 }
 
 int main(void)

@@ -83,7 +83,7 @@ static void check_ties(tt_ctx *ctx)
     expect(!memcmp(keep, want, 6) && margin == 0, "ties");
     r.M = 6;
     grab_select(ctx, &r, &margin);
-    expect(margin == INFINITY && keep[0] && keep[5], "nobody dropped");
+    expect(margin == INFINITY && keep[0] && keep[5], "no one dropped");
     score[2] = NAN;
     grab_select(ctx, &r, &margin);
     expect_status(ctx->status, TT_EFORMAT, "NaN score");

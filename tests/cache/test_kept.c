@@ -30,12 +30,12 @@ typedef struct pair {
     tt_cache *kept, *plain, *whole;
     int differ;                  /* views that were not the same              */
     int looked;
-    int reused;                  /* that had keys laid out before             */
+    int reused;                  /* that had keys packed before               */
 } pair;
 
 typedef struct shown {
     seen view;
-    int64_t good;
+    int64_t n_packed;
     tt_real o[ASKED * W];        /* answers to the first queries              */
 } shown;
 
@@ -74,14 +74,21 @@ static void attend(tt_ctx *ctx, const tt_kv_view *view, const tt_real *q,
     if (gives_up) tt_fail(ctx, TT_EINVAL, "given up");
     tt_real *o = tt_values(ctx, ASKED * W);
     tt_zero(ctx, o, ASKED * W);
-    if (laying) tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q, .k = view->k, .v = view->v, .T = ASKED, .N = view->n,
-        .H = H, .D = D, .q_stride = W, .kv_stride = W, .scale = 1,
-        .laid = view->laid, .good = view->good, .bf16 = view->bf16});
-    out->good = view->good;
+    if (laying) tt_attention(ctx, &(tt_attention_args){ .o = o, .q = q,
+                                                       .k = view->k,
+                                                       .v = view->v, .T = ASKED,
+                                                       .N = view->n, .H = H,
+                                                       .D = D, .q_stride = W,
+                                                       .kv_stride = W,
+                                                       .scale = 1, .packed =
+                                                       view->packed,
+                                                       .n_packed =
+                                                       view->n_packed,
+                                                       .bf16 = view->bf16});
+    out->n_packed = view->n_packed;
     out->view.n = view->n;
     if (ctx->status) return;
-    const int64_t lo = view->good * W;
+    const int64_t lo = view->n_packed * W;
     take(ctx, out->o, o, ASKED * W);
     if (view->bf16) return;
     take(ctx, out->view.k + lo, view->k, view->n * W - lo);
@@ -101,14 +108,14 @@ static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
         fill(x[i], n, (uint32_t)(p->start * 64 + p->step * 8 + layer * 4 + i));
         sent[i] = tt_send(ctx, x[i], n);
     }
-    tt_real *turned = tt_values(ctx, n);
+    tt_real *rotated = tt_values(ctx, n);
     tt_cache_write(ctx, c, layer, p, &(tt_qkv){sent[0], sent[1], sent[2]});
     if (!unread || !p->context)
-        tt_cache_read(ctx, c, layer, p, &view, turned, sent[0]);
-    out->view.n = out->good = 0;
+        tt_cache_read(ctx, c, layer, p, &view, rotated, sent[0]);
+    out->view.n = out->n_packed = 0;
     if (!ctx->status && view.n) {
-        take(ctx, out->view.q, turned, n);
-        attend(ctx, &view, turned, out);
+        take(ctx, out->view.q, rotated, n);
+        attend(ctx, &view, rotated, out);
     }
     tt_cache_done(ctx, c, layer, p);
     tt_arena_reset(&ctx->scratch, m);
@@ -117,7 +124,7 @@ static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 static bool same(const shown *a, const shown *b, const tt_pass *at)
 {
     const seen *x = &a->view, *y = &b->view;
-    const int64_t lo = a->good * W;
+    const int64_t lo = a->n_packed * W;
     const size_t n = (size_t)(x->n * W - lo) * sizeof *x->k;
     const size_t q = (size_t)(at->frames * L * W) * sizeof *x->q;
     return x->n == y->n && (halves || !memcmp(x->k + lo, y->k + lo, n))
@@ -132,7 +139,7 @@ static void show_whole(tt_ctx *ctx, tt_cache *c, int64_t layer,
 {
     const tt_ops *before = ctx->ops;
     tt_ops table = *before;
-    table.laid = NULL;
+    table.packed = NULL;
     ctx->ops = &table;
     show(ctx, c, layer, p, out);
     ctx->ops = before;
@@ -147,7 +154,7 @@ static void pass_of(tt_ctx *ctx, pair *p, tt_pass at)
         p->differ += !same(&a, &b, &at);
         if (p->whole) show_whole(ctx, p->whole, l, &at, &c);
         if (p->whole) p->differ += !same(&b, &c, &at);
-        p->reused += a.good > 0;
+        p->reused += a.n_packed > 0;
         p->looked++;
     }
 }
@@ -351,7 +358,7 @@ static void stale_done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     if (p->start >= C && p->step == 1) turn_key(ctx, y);
 }
 
-/* An old value: seen where values are not laid out. */
+/* An old value: seen where values are not packed. */
 static void stale_value(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     if (p->start >= C && p->step == 1) turn(ctx, y->v);
@@ -510,7 +517,7 @@ static void counting_rope(tt_ctx *ctx, const tt_rope_args *a)
     real_ops->rope(ctx, a);
 }
 
-/* Of n frames but the chunk's own, those in blocks that are laid out. */
+/* Of n frames but the chunk's own, those in blocks that are packed. */
 static int64_t tokens_of(int64_t n, int64_t all)
 {
     if (!laying || n == all) return n * L;
@@ -601,7 +608,7 @@ static void failure(tt_ctx *ctx)
     expect_status(ctx->status, TT_EFORMAT, "a time that cannot be");
     tt_clear(ctx);
     pass_of(ctx, &p, pass_at(1, 2));
-    expect(p.differ == 0, "a pass behind one that failed");
+    expect(p.differ == 0, "a pass after one that failed");
     close_pair(&p);
 }
 
@@ -623,7 +630,7 @@ static void given_up(tt_ctx *ctx)
         tt_clear(ctx);
     }
     pass_of(ctx, &p, pass_at(1, 1));
-    expect(p.differ == 0, "a pass behind one without attention");
+    expect(p.differ == 0, "a pass after one without attention");
     close_pair(&p);
 }
 
@@ -634,7 +641,7 @@ static void without(tt_ctx *ctx)
 {
     const tt_ops *before = ctx->ops;
     tt_ops table = *before;
-    table.laid = NULL;
+    table.packed = NULL;
     ctx->ops = &table;
     laying = false;
     every_policy(ctx);
@@ -647,7 +654,7 @@ static void without(tt_ctx *ctx)
 }
 
 /* A cache made in one class, passes of a chunk in two others: what one class
- * laid out is none of the other's, and may not fit where it would stay. */
+ * packed is none of the other's, and may not fit where it would stay. */
 static void classes_of(tt_ctx *ctx, tt_class made, tt_class first,
                        tt_class second)
 {
@@ -677,7 +684,7 @@ static void classes_change(tt_ctx *ctx)
                    (tt_class)(i % N));
 }
 
-/* Nor is what was laid out for a matrix unit read without it. Class f32 has
+/* Nor is what was packed for a matrix unit read without it. Class f32 has
  * none, so the answer may change on every machine. */
 static void unit_changes(tt_ctx *ctx)
 {
@@ -769,6 +776,6 @@ int main(void)
     tt_ctx *ctx = test_begin("kept");
     ctx->warn = silent;
     without(ctx);
-    if (ctx->ops->laid) with(ctx);
+    if (ctx->ops->packed) with(ctx);
     return test_end();
 }

@@ -230,8 +230,8 @@ static void check_tau(tt_ctx *ctx, double tau)
         same += are(ctx, y->v + (2 + m) * L * W, v + (frame - start) * L * W,
                     L * W);
     }
-    expect(t.admissions > 0, "somebody was admitted");
-    expect(founding < 3, "somebody was replaced");
+    expect(t.admissions > 0, "someone was admitted");
+    expect(founding < 3, "someone was replaced");
     expect(same == (tau == 0 ? 3 : founding),
            "tau %g: %d of 3 members as written", tau, same);
     expect(t.edits == (tau == 0 ? 0 : t.admissions), "edits");
@@ -325,7 +325,7 @@ static void check_last(tt_ctx *ctx)
     }
     expect(ok, "given chunks stay");
     tether_look(c, 1, &t);
-    expect(t.admissions + t.rejections == 0, "nobody is judged");
+    expect(t.admissions + t.rejections == 0, "no one is judged");
     run_chunk(ctx, c, &a, 18);
     tether_look(c, 1, &t);
     expect(t.admissions + t.rejections == C, "one chunk's frames are judged");
@@ -442,10 +442,10 @@ static const tt_policy_class odd = {
 static void turn(tt_ctx *ctx, tt_real *y, const tt_real *k, int64_t T,
                  tt_cache *c, const int32_t *pos)
 {
-    tt_real *turned = tt_values(ctx, T * W);
-    tt_rope(ctx, turned, tt_send(ctx, k, T * W), T, H, D, tt_cache_rope(c),
+    tt_real *rotated = tt_values(ctx, T * W);
+    tt_rope(ctx, rotated, tt_send(ctx, k, T * W), T, H, D, tt_cache_rope(c),
             pos);
-    take(ctx, y, turned, T * W);
+    take(ctx, y, rotated, T * W);
 }
 
 static void check_outside_policy(tt_ctx *ctx)
@@ -467,7 +467,7 @@ static void check_outside_policy(tt_ctx *ctx)
     for (int i = 0; i < L; i++) pos[i][0] = 47;
     fill(k, C * L * W, 0 * 64 + 2 * 8 + 4 + 1);   /* frame 0 */
     turn(ctx, want, k, L, c, pos[0]);
-    expect_bits("sink behind", a.k + C * L * W, want, L * W * sizeof *want);
+    expect_bits("sink after", a.k + C * L * W, want, L * W * sizeof *want);
     fill(k, C * L * W, 0 * 64 + 2 * 8 + 4 + 2);
     expect_bits("its values", a.v + C * L * W, k, L * W * sizeof *k);
     tt_cache_close(c);

@@ -183,7 +183,7 @@ static void check_flush(tt_ctx *ctx)
     expect(positions_are(c, &plan, cut_t, 6) && plan.q_t0 == 45, "the cut");
     plan = plan_at(ctx, c, 12, 1, false);
     expect(positions_are(c, &plan, t, 6) && plan.q_t0 == 6,
-           "without one the queries stay at K - C, behind their keys");
+           "without one the queries stay at K - C, after their keys");
     /* What is flushed is what was there. */
     tt_real want[L * W];
     fill_frame(want, 10, 2, 0, 1);
@@ -210,7 +210,7 @@ static void check_flush(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
-/* S = 0 behind its switch: frame slot 0 is read as it is, frame 0 is not. */
+/* S = 0 after its switch: frame slot 0 is read as it is, frame 0 is not. */
 static void check_raw_slot0(tt_ctx *ctx)
 {
     static seen a;

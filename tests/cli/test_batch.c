@@ -150,7 +150,7 @@ static void test_locked(void)
 {
     put_file(at("l-1.unfinished.y4m"), "", 0644);
     const int fd = open(at("l-1.unfinished.y4m"), O_RDWR);
-    expect(fd >= 0 && !flock(fd, LOCK_EX), "somebody decodes the second");
+    expect(fd >= 0 && !flock(fd, LOCK_EX), "someone decodes the second");
     expect(three("-o l.y4m") == 1 && strstr(said, "cannot write l-1.y4m: "
                                             "another program is writing it")
            && exists(at("l-2.y4m")), "the others are made: %s", said);

@@ -82,7 +82,7 @@ static void test_json(void)
     tt_arena_free(&a);
 }
 
-/* The digest behind "flow f32 ". */
+/* The digest after "flow f32 ". */
 static const char *flow_of(const char *more, char sha[65])
 {
     expect(run("bench pass --quick -q -W 16 -H 16 --layers 1 --prime 0 "

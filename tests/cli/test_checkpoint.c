@@ -4,10 +4,10 @@
  *
  * Properties  two states take turns; --resume goes on from the newest that is
  *             whole and makes no clean pass before it; damage is said, of the
- *             latents too, and nobody goes on from damaged ones; whatever
+ *             latents too, and no one goes on from damaged ones; whatever
  *             moment a run is killed at, what it was to make comes out byte
  *             for byte, and nothing else is left. A policy that needs a state
- *             has one behind its first chunk; killed before that, a run starts
+ *             has one after its first chunk; killed before that, a run starts
  *             over and says so.
  * TT_KILLS    kills in all, one a policy without it; make check-kill: 300. */
 #include <signal.h>
@@ -101,7 +101,7 @@ static const char *newest(void)
     return at(first ? "x.st.state1" : "x.st.state2");
 }
 
-/* Flip a bit of the byte that lies `share` of the file behind its beginning. */
+/* Flip a bit of the byte that lies `share` of the file after its beginning.  */
 static void damage_at(const char *path, double share)
 {
     FILE *f = fopen(path, "r+b");

@@ -5,7 +5,7 @@
  * Runs the `tether` of this build. Known answers come from ref_data/dit
  * (rollouts through `generate`), noise_tn1 and vae_full_a; the rest are
  * properties: resume, threads and splits change no bit, refusals have the
- * promised exit status and leave nothing behind. */
+ * promised exit status and leave nothing after. */
 #include <fcntl.h>
 #include <signal.h>
 
@@ -208,7 +208,7 @@ static void test_rollouts(void)
     test_rollout("roll_extend", given);
 }
 
-/* A run of some seconds on tiny_a, with room for options behind. */
+/* A run of some seconds on tiny_a, with room for options after. */
 static const char *long_run(void)
 {
     static char args[1600];
@@ -411,7 +411,7 @@ static void test_refusals(void)
             ref_path("dit/models/tiny_a"), ref_path("dit/roll_tether_K9"),
             at("x.y4m"));
     expect(!exists(at("never")) && !exists(at("never.unfinished"))
-           && !exists(at("x.y4m")), "nothing was left behind");
+           && !exists(at("x.y4m")), "nothing was left after");
 }
 
 int main(int argc, char **argv)

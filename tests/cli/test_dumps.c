@@ -346,7 +346,7 @@ static void test_validate(void)
     refuses(3, "absent", "validate --dump absent --against ours");
 }
 
-/* A dump that names its class is judged by its bits, in that class. */
+/* A dump that names its class is checked by its bits, in that class. */
 static void test_classes(void)
 {
     expect(run(RUN WRITE "l3 --class vdp --dump vdp", model, inputs) == 0,
@@ -491,7 +491,7 @@ static void test_cut_cases(void)
     }
 }
 
-/* Results that name the class of their cases are judged by its bits. */
+/* Results that name the class of their cases are checked by its bits. */
 static void test_class_cases(void)
 {
     char command[500];

@@ -166,7 +166,7 @@ static void expect_kept(const char *what)
 }
 
 #define GOES_ON "-o k.mp4 --latents-out k.st --log-json k.log "
-/* A state of every other chunk may be behind the frames. */
+/* A state of every other chunk may be after the frames. */
 static void test_ends(const char *cache, const char *mp4, const char *latents)
 {
     static const char *const ends[] = {
@@ -229,7 +229,7 @@ static void test_first_turn(void)
     expect_same("h.st", "after.noisy");
 }
 
-/* Frames of a chunk that nobody reads: Ctrl-C ends the wait for the reader, and
+/* Frames of a chunk that no one reads: Ctrl-C ends the wait for the reader, and
  * the cache of that chunk is saved. */
 static void test_stalled(void)
 {
@@ -275,7 +275,7 @@ static void test_pictures(void)
     put_file(at("p/040.png"), "mine", 0644);
     expect(generate("", PICTURES) == 2 && strstr(said, "would replace p/040")
            && !strcmp(text_of(at("p/040.png")), "mine")
-           && !exists(at("p/000.png")), "somebody's picture: %s", said);
+           && !exists(at("p/000.png")), "someone's picture: %s", said);
     unlink(at("p/040.png"));
     mkdir(at("p/040.png"), 0777);
     for (int i = 0; i < 2; i++)

@@ -85,7 +85,7 @@ static void test_ffmpeg(void)
                " >&2\nexit 0\n");
     int got = run_after("PATH=$PWD/full:$PATH ", "decode -q --vae %s "
                         "--latents z -o full.mp4", vae);
-    expect(got == 1 && strstr(said, "No space left"), "a full disk behind an "
+    expect(got == 1 && strstr(said, "No space left"), "a full disk after an "
            "exit status of 0: %d, %s", got, said);
     expect(!exists(at("full.mp4")), "no broken file under the final name");
 

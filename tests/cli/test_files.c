@@ -92,7 +92,7 @@ static void test_theirs(void)
     unlink(at("op/00000.png"));
     refuses(2, "would replace op/00001.png", "%s",
             tiny_run("--latents-out nothing -o op/%05d.png"));
-    put_file(at("words"), "words of somebody", 0644);
+    put_file(at("words"), "words of someone", 0644);
     refuses(2, "would replace words", "%s",
             tiny_run("--latents-out words -o w.y4m --resume"));
 }
@@ -116,7 +116,7 @@ static void put_bytes(const char *name, char value, long at_end, size_t n)
 {
     char some[1 << 14];
     memset(some, value, sizeof some);
-    chmod(at(name), 0644);               /* copies of what nobody may write */
+    chmod(at(name), 0644);               /* copies of what no one may write */
     FILE *f = fopen(at(name), "r+b");
     expect(f && n <= sizeof some && !fseek(f, -at_end, SEEK_END)
            && fwrite(some, 1, n, f) == n && !fclose(f), "others in %s", name);
@@ -169,14 +169,14 @@ static void test_finished(void)
     expect(run("%s", tiny_run("--no-decode --latents-out f9 --latents 9")) == 0
            && same(at("f"), at("f9")) && !exists(at("f.unfinished")),
            "the same file: %s", said);
-    put_file(at("g"), "words of somebody", 0644);
+    put_file(at("g"), "words of someone", 0644);
     refuses(2, "would replace g", "%s",
             tiny_run("--no-decode --latents-out g --resume"));
     expect(run("%s", tiny_run("--no-decode --latents-out g --resume "
                               "--overwrite")) == 0, "--overwrite: %s", said);
 }
 
-/* --resume beside nothing, or beside what --overwrite gives up. */
+/* --resume next to nothing, or next to what --overwrite gives up. */
 static void test_nothing(void)
 {
     static const char words[] = "e0.unfinished or e0; "
@@ -198,7 +198,7 @@ static void test_nothing(void)
            && !strstr(said, "nothing to resume"), "said once: %s", said);
     unlink(at("e0"));
     expect(run("%s", args) == 0 && !strstr(said, "nothing to resume"),
-           "nobody asked: %s", said);
+           "no one asked: %s", said);
 }
 
 /* ---- unfinished work ----------------------------------------------------- */

@@ -110,7 +110,7 @@ static void test_limit(void)
     put_file(at("z.unfinished.y4m"), "mine", 0644);
     expect(decode("--latents l.st -o z.y4m") == 2
            && !strcmp(text_of(at("z.unfinished.y4m")), "mine"),
-           "somebody's file of that name: %s", said);
+           "someone's file of that name: %s", said);
     put_file(at("bin/ffmpeg"), "#!/bin/sh\nexec cat > /dev/null\n", 0755);
     expect(decode("--latents l.st -o n.mp4") == 1 && !exists(at("n.mp4"))
            && strstr(said, "has written nothing"), "no file: %s", said);
@@ -206,7 +206,7 @@ static void test_lock(void)
 {
     put_file(at("d.unfinished.mp4"), "", 0644);
     const int fd = open(at("d.unfinished.mp4"), O_RDWR);
-    expect(fd >= 0 && !flock(fd, LOCK_EX), "somebody decodes");
+    expect(fd >= 0 && !flock(fd, LOCK_EX), "someone decodes");
     for (int i = 0; i < 2; i++)
         expect(decode("--latents l.st -o d.mp4 %s", i ? "--overwrite" : "")
                == 1 && strstr(said, "another program is writing it")

@@ -16,7 +16,7 @@ static bool appears(const char *name)
 
 static void test_two_at_once(void)
 {
-    /* Held by somebody: refused, and kept. */
+    /* Held by someone: refused, and kept. */
     put_file(at("l.unfinished"), "", 0644);
     const int fd = open(at("l.unfinished"), O_RDWR);
     expect(fd >= 0 && !flock(fd, LOCK_EX), "a lock");
@@ -60,7 +60,7 @@ static void test_two_at_once(void)
            "a killed run leaves no lock: %s", said);
 }
 
-/* A run of many chunks; after the first of them somebody puts a file under
+/* A run of many chunks; after the first of them someone puts a file under
  * `name`. */
 static void put_between(const char *outputs, const char *name)
 {

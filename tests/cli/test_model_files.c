@@ -23,7 +23,7 @@ static void copy(const char *name)
     expect(system(line) == 0, "copy to %s", name);
 }
 
-/* The demo's config.json with another value of a key, behind `mark`. */
+/* The demo's config.json with another value of a key, after `mark`. */
 static void put_value(const char *path, const char *mark, const char *key,
                       const char *value)
 {

@@ -37,7 +37,7 @@ static const char *file_text(const char *path)
 
 /* ---- in a browser -------------------------------------------------------- */
 
-/* What the page is once its scripts have run, with what stands behind #; ""
+/* What the page is once its scripts have run, with what stands after #; ""
  * without a browser. */
 static const char *shown(const char *page, const char *state)
 {
@@ -122,7 +122,7 @@ static void add_passes(tt_report *r, int n)
     for (int i = 0; i < n; i++) {
         const double x[2] = {1, 2};
         tt_verdict v = {.op = i % 2 ? "silu" : "rope", .rank = 1, .dim = {2},
-                        .outcome = i % 40 ? TT_PASS : TT_UNJUDGED,
+                        .outcome = i % 40 ? TT_PASS : TT_UNCHECKED,
                         .ratio = 0.5, .earned = 1e-7};
         snprintf(v.path, sizeof v.path, "op.silu.normal n=%d seed 1", i);
         tt_metrics_measure(&v.m, x, x, 2);

@@ -77,7 +77,7 @@ static void test_demo(void)
            && exists(at("demo4/demo.apng"))
            && exists(at("demo4/demo.mp4")) != exists(at("demo4/demo.y4m"))
            && strstr(said, "a browser shows demo4/demo.apng"),
-           "beside mp4 or y4m: %s", said);
+           "next to mp4 or y4m: %s", said);
     refuses(2, "ends in .apng", "%s",
             tiny_run("-o an.y4m --animation an.gif"));
     refuses(2, "--animation and --contact-sheet would both", "%s",

@@ -29,7 +29,7 @@ static void test_options(void)
            text_of(at("out")));
 }
 
-/* A case with two tensors; a result that is not there cannot be judged. */
+/* A case with two tensors; a result that is not there cannot be checked. */
 static void test_cases(void)
 {
     expect(run("validate export cases --each 1") == 0
@@ -200,7 +200,7 @@ static void test_ends(void)
 }
 
 /* On a busy machine a right call may take seconds. The limit is longer, and
- * nobody waits for it: the other tests run meanwhile. */
+ * no one waits for it: the other tests run meanwhile. */
 static void begin_hang(void)
 {
     expect(run_after("(TETHER_MUTATION=NONE TETHER_MISBEHAVES=hang ",
@@ -232,7 +232,7 @@ static void test_isolated(void)
 {
     misbehaves("abort", "", "killed by signal 6");
     misbehaves("exit", "--bench 4", "ended the process with exit status 7");
-    misbehaves("far", "", "reached outside its output, 399873 bytes behind it");
+    misbehaves("far", "", "reached outside its output, 399873 bytes after it");
     expect(run_after("TETHER_MUTATION=NONE TETHER_MISBEHAVES=print ",
                      "validate --backend %s --op silu --rounds 2 > out", plugin)
                == 0 && !*said && strstr(text_of(at("out")), "PASS: 11 tensors\n")
@@ -398,7 +398,7 @@ static void compares(const char *two, int status, const char *words)
            "%s%s", two, status, words, said, text_of(at("out")));
 }
 
-/* What is not judged is neither better nor worse than what is; a file that is
+/* What is not checked is neither better nor worse than what is; a file that is
  * no report is none of no verdicts. */
 static void test_compare(void)
 {

@@ -39,7 +39,7 @@ static void test_status(void)
 }
 
 /* Text of a file in a page: no tags, and no characters that turn what stands
- * behind them, each end of both ranges. */
+ * after them, each end of both ranges. */
 static void test_page(void)
 {
     static const struct { const char *text, *want; } row[] = {
@@ -60,7 +60,7 @@ static void test_page(void)
     }
 }
 
-/* Beside an extent of 0 the others may be anything. */
+/* Next to an extent of 0 the others may be anything. */
 static void test_empty(void)
 {
     const int64_t dim[][3] = {{0, INT64_MAX, 2}, {INT64_MAX, 0, INT64_MAX},
@@ -84,7 +84,7 @@ static void test_sizes(void)
            && out == 0, "a zero extent");
     out = -7;
     expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX, INT64_MAX, 0}, 3, 4)
-           && out == -7, "a zero extent behind an overflow");
+           && out == -7, "a zero extent after an overflow");
     expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX, 2}, 2, 4) && out == -7,
            "overflow leaves the output alone");
     expect(!tt_checked_size(&out, (int64_t[]){0, -1}, 2, 4), "negative");
@@ -178,7 +178,7 @@ static long touched(void)
     return sum;
 }
 
-/* Zeros of a new file are not written again, those behind a reset are. */
+/* Zeros of a new file are not written again, those after a reset are. */
 static void test_arena_zeros(void)
 {
     tt_arena a = {.folder = folder};
@@ -238,7 +238,7 @@ static void test_arena(void)
     expect(a.total + a.spare_bytes <= a.peak, "also after growth");
     tt_arena_reset(&a, m);
     char *again = tt_alloc(ctx, &a, 10, 1, "again");
-    expect(again == p + 128, "and continues behind the mark");
+    expect(again == p + 128, "and continues after the mark");
     a.fail_after = 2;
     expect(tt_alloc(ctx, &a, 1, 1, "first") != NULL, "first allocation");
     expect(tt_alloc(ctx, &a, 1, 1, "the second") == NULL, "second fails");

@@ -41,7 +41,7 @@ int main(void)
     longest[sizeof longest - 1] = 0;
     expect_status(folder_check(ctx, longest, 0, "--some-dir"), TT_EIO,
                   "a path that is too long");
-    /* not a file beside the root */
+    /* not a file next to the root */
     void *p = tt_alloc(ctx, &nameless, 1, 1, "values");
     expect(!p, "no block of a folder without a name");
     expect_status(ctx->status, TT_EIO, "no name");

@@ -18,7 +18,7 @@ static tt_ctx *ctx;
 static tt_real *some(int64_t n)
 {
     tt_real *x = tt_values(ctx, n);
-    tt_host *h = tt_room(ctx, x, n);
+    tt_host *h = tt_map_write(ctx, x, n);
     for (int64_t i = 0; h && i < n; i++) h[i] = (tt_host)(i + 1);
     tt_put(ctx, x, h, n);
     return x;

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Double functions are judged by true values: those stored in
+ * Double functions are checked by true values: those stored in
  * ref_data/mathfn/values.txt always, and by MPFR on more inputs where the
- * build found it. Float functions are judged by the C library's double ones,
+ * build found it. Float functions are checked by the C library's double ones,
  * on a sample of all floats and on the worst inputs of the scan of all 2^32
- * (tools/math_scan.c). Bits are judged by hashes over fixed inputs. */
+ * (tools/math_scan.c). Bits are checked by hashes over fixed inputs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static double float_ulps(float y, double want)
 }
 
 static void test_float(const char *name, float (*own)(float),
-                       double (*judge)(double), double limit, float worst_at,
+                       double (*check)(double), double limit, float worst_at,
                        double worst_is, uint64_t bits)
 {
     double worst = 0;
@@ -152,21 +152,21 @@ static void test_float(const char *name, float (*own)(float),
         float x;
         memcpy(&x, &word, 4);
         float y = own(x);
-        worst = fmax(worst, float_ulps(y, judge((double)x)));
+        worst = fmax(worst, float_ulps(y, check((double)x)));
         if (y != y) y = 0;   /* payloads of NaN are not part of the contract */
         memcpy(&word, &y, 4);
         mix(word);
     }
     expect(worst <= limit, "%s: %.4f ulp in the sample, limit %g", name, worst,
            limit);
-    worst = float_ulps(own(worst_at), judge((double)worst_at));
+    worst = float_ulps(own(worst_at), check((double)worst_at));
     expect(fabs(worst - worst_is) < 1e-4, "%s at its worst input %a: %.4f ulp, "
            "the scan of all floats found %.4f", name, (double)worst_at, worst,
            worst_is);
     expect(hash == bits, "%s: hash of the sample is 0x%llxu", name,
            (unsigned long long)hash);
-    expect(own(0) == (float)judge(0) && own(INFINITY) == (float)judge(INFINITY)
-           && own(-INFINITY) == (float)judge(-INFINITY) && own(NAN) != own(NAN),
+    expect(own(0) == (float)check(0) && own(INFINITY) == (float)check(INFINITY)
+           && own(-INFINITY) == (float)check(-INFINITY) && own(NAN) != own(NAN),
            "%s specials", name);
 }
 

@@ -80,7 +80,7 @@ typedef struct operand {
     int64_t n;
     bool host, written;
     void *data;
-    bool room;               /* holds nothing afterwards                      */
+    bool capacity;           /* holds nothing afterwards                  */
 } operand;
 
 #define OPERANDS 8
@@ -181,7 +181,7 @@ static void compare(const char *what, const char *order, const operand *o,
 {
     for (int i = 0; i < OPERANDS; i++) {
         int64_t at = 0;
-        if (o[i].type == NONE || o[i].room) continue;
+        if (o[i].type == NONE || o[i].capacity) continue;
         const bool ok = same(&o[i], o[i].written ? want[i] : o[i].data, got[i],
                              &at);
         expect(ok, "%s, %s: %s %d differs at %lld", what, order,
@@ -342,7 +342,7 @@ static void test_fused_kind(const linear_shape *is, int then, int kind)
         output(n * o), floats(n * k, kind),
         floats(o * k, kind == BIG ? NORMAL : kind),
     };
-    p[0].room = then != GELU_OF;
+    p[0].capacity = then != GELU_OF;
     if (kind % 2) p[3] = floats(o, kind);
     if (then != GELU_OF) p[4] = written(floats(n * o, kind));
     if (then == GATED)
@@ -376,7 +376,7 @@ static void test_modulated(int64_t n, int64_t c, int kind, bool affine)
           affine ? " affine" : "", (long long)n, (long long)c, kind);
 }
 
-/* Numbers of its own: those of the cases behind it stay what they are. */
+/* Numbers of its own: those of the cases after it stay what they are. */
 static void test_fused(void)
 {
     static const linear_shape shapes[] = {
@@ -451,7 +451,7 @@ static void test_several(void)
                 written(floats(n * o, NORMAL)), floats(reach, NORMAL),
                 floats(hidden, NORMAL), output(n * o),
             };
-            p[0].room = p[7].room = true;
+            p[0].capacity = p[7].capacity = true;
             check(call_linears, &s, l, "linear layers of one x %lldx%lldx%lld "
                   "kind %d", (long long)n, (long long)o, (long long)k, kind);
             check(call_mlp, &m, p, "linear layers of an FFN %lldx%lldx%lldx%lld"
@@ -662,27 +662,27 @@ static void test_attention(void)
 static void call_prepared(void *const *p, const void *shape)
 {
     tt_attention_args a = *(const tt_attention_args *)shape;
-    const int64_t good = a.good, behind = good * a.kv_stride;
+    const int64_t good = a.n_packed, behind = good * a.kv_stride;
     const size_t skip = (size_t)behind * (a.bf16 ? 2 : 4);
     a.o = p[0];
     a.q = p[1];
     a.k = p[2];
     a.v = p[3];
-    a.good = 0;
-    if (!ctx->ops->laid) {
+    a.n_packed = 0;
+    if (!ctx->ops->packed) {
         tt_attention(ctx, &a);
         return;
     }
-    const int64_t n = a.H * ctx->ops->laid(ctx, a.N, a.D);
+    const int64_t n = a.H * ctx->ops->packed(ctx, a.N, a.D);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const int64_t T = a.T;
-    a.laid = tt_values(ctx, n);
+    a.packed = tt_values(ctx, n);
     a.k = p[4];
     a.v = p[5];
     a.T = 0;
     tt_attention(ctx, &a);
     a.T = T;
-    a.good = good;
+    a.n_packed = good;
     a.k = (void *)((char *)p[2] + skip);
     a.v = (void *)((char *)p[3] + skip);
     tt_attention(ctx, &a);
@@ -692,7 +692,7 @@ static void call_prepared(void *const *p, const void *shape)
 static operand leading(const tt_attention_args *a, const operand *of)
 {
     operand o = keys_of(a, NORMAL);
-    const size_t n = (size_t)(a->good * a->kv_stride) * (a->bf16 ? 2 : 4);
+    const size_t n = (size_t)(a->n_packed * a->kv_stride) * (a->bf16 ? 2 : 4);
     memcpy(o.data, of->data, n < bytes_of(of) ? n : bytes_of(of));
     return o;
 }
@@ -710,7 +710,7 @@ static void test_prepared(void)
         const size_t i = v % n;
         tt_attention_args a = {.T = shapes[i].T, .N = shapes[i].N,
                                .H = shapes[i].H, .D = shapes[i].D,
-                               .good = shapes[i].good, .scale = 0.5f,
+                               .n_packed = shapes[i].good, .scale = 0.5f,
                                .bf16 = v >= n};
         a.q_stride = a.H * a.D;
         a.kv_stride = a.H * a.D + shapes[i].extra;
@@ -885,7 +885,7 @@ static operand bytes(int64_t n, int most)
     return o;
 }
 
-/* Numbers of every size; ties; one NaN, for a payload is nobody's. */
+/* Numbers of every size; ties; one NaN, for a payload is no one's. */
 static void test_narrow(int64_t n)
 {
     const choice s = {NARROW, n, 1, 0};

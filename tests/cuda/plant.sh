@@ -8,7 +8,7 @@
 # Compiles each kernel file with one line changed (faults.txt), runs the cases
 # of its operator on the shim, and writes TABLE: what was planted and what saw
 # it. A fault counts as found when a result differs from golden, in whatever
-# order of threads, or when the shim or the fence behind an array stops the
+# order of threads, or when the shim or the fence after an array stops the
 # program. CXX and CXXFLAGS are the compiler's. The last line counts.
 build=$1
 table=$2
@@ -73,7 +73,7 @@ found() {   # kernel file, cases
     0) echo "nothing" > "$work/seen"; return 1 ;;
     124) echo "no end" > "$work/seen"; return 1 ;;
     126 | 127) echo "no start" > "$work/seen"; return 1 ;;
-    139 | 135) echo "a page that nobody may touch" > "$work/seen" ;;
+    139 | 135) echo "a page that no one may touch" > "$work/seen" ;;
     *) echo "status $rc" > "$work/seen" ;;
     esac
 }

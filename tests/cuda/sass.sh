@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 dump=${CUOBJDUMP:-$(dirname "$nvcc")/cuobjdump}
 command -v "$dump" > /dev/null 2>&1 || dump=cuobjdump
 command -v "$dump" > /dev/null 2>&1 || dump=
-# cuobjdump asks nvdisasm, beside it or of PATH
+# cuobjdump asks nvdisasm, next to it or of PATH
 if [ -z "$dump" ]; then
     skip "cuobjdump is not installed: shares of multiply-adds"
 elif ! command -v "$(dirname "$(command -v "$dump")")/nvdisasm" > /dev/null 2>&1 &&

@@ -115,7 +115,7 @@ static inline float shim_chain(float c, const shim_factor *a,
 
 /* ---- fragments ----------------------------------------------------------- */
 
-static inline factors_of shim_load(const bf16 *row, bool turned)
+static inline factors_of shim_load(const bf16 *row, bool transposed)
 {
     char *slots = shim_slots();
     const int l = shim_lane();
@@ -126,10 +126,11 @@ static inline factors_of shim_load(const bf16 *row, bool turned)
     for (int j = 0; j < 4; j++) {
         uint32_t pair = 0;
         for (int e = 0; e < 2; e++) {
-            const int r = turned ? 2 * (l % 4) + e : l / 4;
+            const int r = transposed ? 2 * (l % 4) + e : l / 4;
             const bf16 *at;
             memcpy(&at, slots + 64 * (8 * j + r), sizeof at);
-            pair |= (uint32_t)at[turned ? l / 4 : 2 * (l % 4) + e] << 16 * e;
+            pair |= (uint32_t)at[transposed ? l / 4 : 2 * (l % 4) + e]
+                << 16 * e;
         }
         f.r[j] = pair;
     }
@@ -142,7 +143,7 @@ static inline factors_of load4x(const bf16 *row)
     return shim_load(row, false);
 }
 
-static inline factors_of load4x_turned(const bf16 *row)
+static inline factors_of load4x_transposed(const bf16 *row)
 {
     return shim_load(row, true);
 }
@@ -196,17 +197,17 @@ struct shim_product {
  * whose 16-byte chunks are exchanged by the row's number. Turned: of column i,
  * where 64 columns lie in a row and the next 64 somewhere else. */
 static inline void shim_row(shim_factor *to, uint64_t matrix, int i,
-                            bool turned)
+                            bool transposed)
 {
     const uint32_t start = (uint32_t)(matrix & 0x3fff) << 4;
     const uint32_t apart = (uint32_t)(matrix >> 16 & 0x3fff) << 4;
     const uint32_t group = (uint32_t)(matrix >> 32 & 0x3fff) << 4;
     if (matrix >> 62 != 1) shim_fail("a matrix is not of swizzled 128 bytes");
     for (int k = 0; k < 16; k++) {
-        const int row = turned ? k : i, col = turned ? i % 64 : k;
+        const int row = transposed ? k : i, col = transposed ? i % 64 : k;
         uint32_t at = start + (uint32_t)(row / 8) * group +
                       (uint32_t)(row % 8) * 128 + (uint32_t)col * 2;
-        if (turned) at += (uint32_t)(i / 64) * apart;
+        if (transposed) at += (uint32_t)(i / 64) * apart;
         at ^= (at >> 7 & 7) << 4;
         const bf16 *p = static_cast<const bf16 *>(shim_shared_at(at, 2));
         to[k] = shim_take_apart(*p);

@@ -80,7 +80,7 @@ typedef uint16_t bf16;
 struct factors_of { uint32_t r[4]; };
 struct sums { float r[4]; };
 factors_of load4x(const bf16 *row);
-factors_of load4x_turned(const bf16 *row);
+factors_of load4x_transposed(const bf16 *row);
 void mma(sums &c, const factors_of &a, uint32_t b0, uint32_t b1);
 uint32_t two_factors(float low, float high);
 float reciprocal_near(float x);

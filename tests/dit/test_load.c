@@ -202,7 +202,7 @@ static void test_nan(void)
     bad = pass;
     bad.start = geo.frames;
     tt_dit_forward(ctx, m, y, x, &call);
-    expect_status(ctx->status, TT_ESHAPE, "frames behind the end");
+    expect_status(ctx->status, TT_ESHAPE, "frames after the end");
     tt_prompt_free(p);
     tt_cache_close(cache);
     tt_dit_close(m);

@@ -63,7 +63,7 @@ typedef struct blocks {
     tt_real *out;              /* [CALLS, T, dim]: every rank its rows        */
 } blocks;
 
-/* Keys or values of the prompt, of which the other rows are nobody's. */
+/* Keys or values of the prompt, of which the other rows are no one's. */
 static tt_real *own_text(tt_ctx *ctx, int64_t seed)
 {
     const tt_range own = tt_team_rows(ctx, ROWS);
@@ -97,7 +97,7 @@ static void run(void *user, tt_ctx *ctx)
                      &text);
         memcpy(b->out + (i * T + own.lo) * dim, x + own.lo * dim,
                (size_t)n * sizeof *x);
-        /* the next block reads our rows alone: the others are nobody's */
+        /* the next block reads our rows alone: the others are no one's */
         memset(x, 0xff, (size_t)(own.lo * dim) * sizeof *x);
         memset(x + own.hi * dim, 0xff,
                (size_t)((T - own.hi) * dim) * sizeof *x);
@@ -129,7 +129,7 @@ static void check_refusals(tt_ctx *ctx)
     expect_status(ctx->status, TT_EINVAL, "a part that is not ours");
     part.T = T;
     tt_dit_self_attention(ctx, model, 0, x, x, &part);
-    expect_status(ctx->status, TT_EINVAL, "rows behind the chunk");
+    expect_status(ctx->status, TT_EINVAL, "rows after the chunk");
     tt_cache_close(cache);
     free(x);
 }

@@ -1,4 +1,4 @@
-/* test_prompt.c: the text's keys and values, laid out once per prompt.
+/* test_prompt.c: the text's keys and values, packed once per prompt.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -34,7 +34,7 @@ static void counted(tt_ctx *c, const tt_attention_args *a)
     seen.texts += a->N == text_rows && a->T > 0;
     if (a->N == text_rows && a->T > 0) seen.same = a->same;
     seen.anew += a->N == text_rows && a->T > 0
-                 && (a->good != a->N || a->k || a->v);
+                 && (a->n_packed != a->N || a->k || a->v);
     c->ops = ours;
     ours->attention(c, a);
     c->ops = at;
@@ -130,11 +130,11 @@ static void of_another(int made, int read, int64_t rows)
     tt_prompt_free(want);
 }
 
-static void laid_once(int cls, int64_t rows)
+static void packed_once(int cls, int64_t rows)
 {
     tt_ops table = *tt_ops_class(tt_ops_default(), (tt_class)cls);
     const int64_t layers = tt_dit_get_config(model)->layers;
-    const bool lays = table.laid;
+    const bool lays = table.packed;
     tt_host flow[FLOW];
     table.attention = counted;
     text_rows = rows;
@@ -253,13 +253,13 @@ static void asking(tt_ctx *c, const tt_attention_args *a)
     counted(c, a);
 }
 
-/* A prompt that is made before anybody has asked. */
+/* A prompt that is made before anyone has asked. */
 static void unit_unasked(void)
 {
     tt_ops table = *tt_ops_default();
     const int before = ctx->matrix_unit;
     tt_host flow[FLOW];
-    if (!table.laid) return;
+    if (!table.packed) return;
     table.attention = asking;
     text_rows = 5;
     ctx->matrix_unit = 0;
@@ -272,14 +272,14 @@ static void unit_unasked(void)
     tt_prompt_free(p);
 }
 
-/* What was laid out for a matrix unit is not read without it. Class f32 has
+/* What was packed for a matrix unit is not read without it. Class f32 has
  * none, so the answer may change on every machine. */
 static void unit_changes(void)
 {
     tt_ops table = *tt_ops_default();
     const int before = ctx->matrix_unit;
     tt_host flow[FLOW];
-    if (!table.laid) return;
+    if (!table.packed) return;
     table.attention = counted;
     text_rows = 5;
     ctx->matrix_unit = -1;
@@ -308,7 +308,7 @@ int main(void)
         if (!of_class("golden", cls)) continue;
         for (int i = 0; i < 3; i++) {
             in_turn(cls, rows[i]);
-            laid_once(cls, rows[i]);
+            packed_once(cls, rows[i]);
         }
         for (int to = 0; to < TT_CLASS_COUNT; to++)
             if (to != cls && of_class("golden", to)) of_another(cls, to, 5);

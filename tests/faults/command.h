@@ -221,7 +221,7 @@ static inline const char *wrong(const char *name)
     snprintf(got, sizeof got, "%s/%s", below("got"), name);
     snprintf(want, sizeof want, "%s/%s", below("want"), name);
     snprintf(again, sizeof again, "%s/%s", below("again"), name);
-    if (access(want, F_OK)) return "is left behind";
+    if (access(want, F_OK)) return "is left after";
     if (!strcmp(name, "log"))
         return whole_lines(got) ? NULL : "has half a line";
     /* a preview may be that of an earlier chunk */
@@ -279,7 +279,7 @@ static inline bool complete(const char *in)
     return all;
 }
 
-/* Behind the error of a run that validation makes. */
+/* After the error of a run that validation makes. */
 #define OWN_RUN "tether: error: our own run failed"
 
 static inline int errors_said(void)
@@ -291,7 +291,7 @@ static inline int errors_said(void)
 
 /* What a run with a fault did wrong, or NULL. What it says later than its
  * first run is in `said` then. */
-static inline const char *judge(const row *r, int status)
+static inline const char *verdict(const row *r, int status)
 {
     const bool check = !strncmp(r->name, "validate", 8);
     if (strstr(said, "Sanitizer") || strstr(said, "runtime error"))
@@ -322,7 +322,7 @@ static inline int go_on(const row *r)
 }
 
 /* What is wrong with the same command after a failure, or NULL. */
-static inline const char *judge_again(const row *r)
+static inline const char *check_again(const row *r)
 {
     /* A failure that a killed run could not have had either is no excuse. */
     if (before_again) before_again();

@@ -11,7 +11,7 @@
  * DISK      unset: some limits for the size of a file, of a few commands. Else
  *           every command of ROWS, with such limits from nearly nothing to the
  *           largest file, and on file systems (tmpfs) of 4 kB and more, until
- *           one is large enough. They are mounted where nobody else sees them,
+ *           one is large enough. They are mounted where no one else sees them,
  *           by root or in a user's name space. */
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -23,7 +23,7 @@
 #include <sys/mount.h>
 #endif
 
-enum { PAGE = 4096, ROOM = 64 << 20 };
+enum { PAGE = 4096, CAPACITY = 64 << 20 };
 static bool every, mounted;
 static long most;                /* bytes of a file in the next command; 0:
                                   * no limit                                  */
@@ -81,10 +81,10 @@ static bool set_disk(long bytes) { return !bytes; }
 static void remove_disk(void) {}
 #endif
 
-static void make_room(void)
+static void make_space(void)
 {
     most = 0;
-    if (mounted) expect(set_disk(ROOM), "a file system with room");
+    if (mounted) expect(set_disk(CAPACITY), "a file system with room");
 }
 
 /* Bytes used, in pages. */
@@ -98,7 +98,7 @@ static long used(void)
 /* ---- one size ------------------------------------------------------------ */
 
 /* Does the error name a file and the reason? */
-static const char *judge_words(void)
+static const char *check_words(void)
 {
     static const char *const reasons[] = {"No space left", "File too large"};
     const char *error = strstr(said, "tether: error:");
@@ -121,10 +121,10 @@ static bool one_size(const row *r, const char *kind, long bytes)
     const int status = run("got", r->command, "");
     snprintf(first, sizeof first, "%.1990s", said);
     const bool enough = !status && !strstr(said, "warning:");
-    const char *bad = judge(r, status), *again = NULL;
-    if (!bad && status) bad = judge_words();
+    const char *bad = verdict(r, status), *again = NULL;
+    if (!bad && status) bad = check_words();
     if (!bad && !status) bad = wrong_file("", false);
-    if (!bad && status) again = judge_again(r);
+    if (!bad && status) again = check_again(r);
     expect(!bad && !again, "%s, %s of %ld bytes: status %d: %s: %s", r->name,
            kind, bytes, status, bad ? bad : again ? again : "",
            again ? said : first);
@@ -196,13 +196,13 @@ static void disks(const row *r, long sum)
 static void full_disk(const row *r)
 {
     if (!strstr(r->command, "--overwrite")) return;
-    make_room();
+    make_space();
     expect(!run("got", r->command, "") && set_disk(used()),
            "%s: a disk without room: %s", r->name, strerror(errno));
     const int status = run("got", r->command, "");
-    const char *bad = judge(r, status);
+    const char *bad = verdict(r, status);
     if (!bad && !complete("")) bad = "a file that was there is lost";
-    if (!bad && status) bad = judge_again(r);
+    if (!bad && status) bad = check_again(r);
     expect(!bad, "%s, all is there and the disk is full: status %d: %s: %s",
            r->name, status, bad ? bad : "", said);
     empty(below("got"));
@@ -229,11 +229,11 @@ int main(int argc, char **argv)
     (void)argc;
     every = getenv("DISK") != NULL;
     before_run = limit_files;
-    before_again = make_room;
+    before_again = make_space;
     if (command_begin("faults/disk", argv, "tether")) {
         const bool disk = every && may_mount();
         if (every && !disk)
-            skip("full disks: this system lets nobody mount a file system "
+            skip("full disks: this system lets no one mount a file system "
                  "here (%s); only the sizes of files are limited",
                  strerror(errno));
         if (!every) setenv("ROWS", sample, 1);

@@ -55,8 +55,8 @@ static void one_fault(const row *r, long n, bool from)
     unsetenv("TT_FAULT_FROM");
     calls_of(name);
     snprintf(first, sizeof first, "%.1990s", said);
-    const char *bad = judge(r, status), *again = NULL;
-    if (!bad && r->resumes && status) again = judge_again(r);
+    const char *bad = verdict(r, status), *again = NULL;
+    if (!bad && r->resumes && status) again = check_again(r);
     expect(!bad && !again, "%s, %s %ld (%s) fails: status %d: %s: %s", r->name,
            from ? "from call" : "call", n, name, status,
            bad ? bad : again ? again : "", again ? said : first);

@@ -201,14 +201,14 @@ static size_t fill(uint8_t *to, const damaged *d, int64_t count)
     return (size_t)count * size;
 }
 
-static bool fits(const fuzz_tensor *t, size_t room, int64_t *count)
+static bool fits(const fuzz_tensor *t, size_t capacity, int64_t *count)
 {
     *count = 1;
     for (int i = 0; i < t->rank; i++) {
         if (t->dim[i] == 0) *count = 0;
         if (*count && !tt_checked_mul(count, *count, t->dim[i])) return false;
     }
-    return *count <= (int64_t)(room / tt_dtype_size(t->dtype));
+    return *count <= (int64_t)(capacity / tt_dtype_size(t->dtype));
 }
 
 const char *fuzz_tensors(const fuzz_tensor *t, int n, const uint8_t *data,

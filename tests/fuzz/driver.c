@@ -17,13 +17,13 @@ static long inputs;
 
 static void run_stream(FILE *f)
 {
-    size_t n = 0, room = 1 << 16;
-    uint8_t *buf = malloc(room), *exact;
-    for (size_t k; buf && (k = fread(buf + n, 1, room - n, f)) > 0;) {
+    size_t n = 0, capacity = 1 << 16;
+    uint8_t *buf = malloc(capacity), *exact;
+    for (size_t k; buf && (k = fread(buf + n, 1, capacity - n, f)) > 0;) {
         n += k;
-        if (n == room) buf = realloc(buf, room *= 2);
+        if (n == capacity) buf = realloc(buf, capacity *= 2);
     }
-    /* a block of its very size, so that a sanitizer sees reads behind it */
+    /* a block of its very size, so that a sanitizer sees reads after it */
     exact = malloc(n ? n : 1);
     if (!buf || !exact) abort();
     memcpy(exact, buf, n);

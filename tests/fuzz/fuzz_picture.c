@@ -1,5 +1,5 @@
 /* fuzz_picture.c: PNG and JPEG pictures. The CRCs of a PNG are put right,
- * so that what lies behind them is reached.
+ * so that what lies after them is reached.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

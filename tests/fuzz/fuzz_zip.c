@@ -1,4 +1,4 @@
-/* fuzz_zip.c: the directory of PyTorch zip files, and all behind it.
+/* fuzz_zip.c: the directory of PyTorch zip files, and all after it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/fuzz.h"

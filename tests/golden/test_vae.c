@@ -250,7 +250,7 @@ static void test_norm(void)
                          * extent(&c, name, 3 + !flat);
         float *all = floats(frames * C * n);
         for (int i = 0; i < frames; i++) {
-            image y = normalise(frame_of(&c, name, i, flat), gamma, false);
+            image y = normalise_pixels(frame_of(&c, name, i, flat), gamma, false);
             memcpy(all + i * C * n, y.x, C * n * sizeof *all);
         }
         name[5] = 'y';

@@ -155,7 +155,7 @@ if have bash; then
 else
     skip "completion: no bash"
 fi
-# What zsh itself offers behind a line, in a terminal of its own: compadd is the
+# What zsh itself offers after a line, in a terminal of its own: compadd is the
 # word through which all of it goes.
 cat > offers.zsh <<'END'
 zmodload zsh/zpty && zpty z zsh -f -i || exit 3
@@ -355,8 +355,8 @@ check "uninstall" env BUILD="$build" VERSION="$version" SONAME="$soname" \
     F64=yes RUN= OPENMP= DESTDIR="$tmp/moved away" PREFIX=/usr/local \
     sh tools/install.sh uninstall
 left=$(find "$tmp/moved away" ! -type d | head -n 5)
-if [ -z "$left" ]; then pass; else fail "left behind: $left"; fi
+if [ -z "$left" ]; then pass; else fail "left over: $left"; fi
 left=$(find "$tmp/moved away" -name '*tether*' | head -n 5)
-if [ -z "$left" ]; then pass; else fail "folders left behind: $left"; fi
+if [ -z "$left" ]; then pass; else fail "folders left over: $left"; fi
 
 finish

@@ -84,7 +84,7 @@ if command -v git > /dev/null 2>&1; then
     check "it stays what it was" names
     (cd "$tmp/repo/tar ball" && git -c user.name=a -c user.email=a@example.org \
         commit -q --allow-empty -m two)
-    check "behind a commit it is old" old
+    check "after a commit it is old" old
     check "the object is made again" up -s
     check "and names the commit" names
 else

@@ -60,7 +60,7 @@ static void blank(const char *path, const char *name, int64_t first, int64_t n)
 }
 
 /* Open and check: the status must be `want`, and the sentence say `word`. */
-static void judge(const char *path, tt_model_kind kind, tt_status want,
+static void check(const char *path, tt_model_kind kind, tt_status want,
                   const char *word)
 {
     tt_weights *w;
@@ -93,10 +93,10 @@ static void hole(tt_model_kind kind, const char *name, int64_t first, int64_t n)
 {
     if (!slurp(kind)) return;
     const char *path = put("hole.safetensors");
-    judge(path, kind, TT_OK, NULL);
+    check(path, kind, TT_OK, NULL);
     blank(path, name, first, n);
     put("hole.safetensors");
-    judge(path, kind, TT_EFORMAT, name);
+    check(path, kind, TT_EFORMAT, name);
 }
 
 static void zeros(void)
@@ -119,7 +119,7 @@ static void zeros(void)
     /* a bias may be zero */
     slurp(TT_MODEL_DIT);
     blank(put("bias.safetensors"), "blocks.0.self_attn.q.bias", 0, -1);
-    judge(put("bias.safetensors"), TT_MODEL_DIT, TT_OK, NULL);
+    check(put("bias.safetensors"), TT_MODEL_DIT, TT_OK, NULL);
 }
 
 /* The tail of a file, from a few rows to two thirds; a plan is not asked. */
@@ -134,7 +134,7 @@ static void tails(void)
             memset(bytes + left, 0, size - left);
             const char *path = put("tail.safetensors");
             if (kind != TT_MODEL_T5 || k < 3)
-                judge(path, (tt_model_kind)kind, TT_EFORMAT, "is zero");
+                check(path, (tt_model_kind)kind, TT_EFORMAT, "is zero");
             if (size - left >= 4096) verify(path, TT_EFORMAT, "zeros");
             tt_weights *w;
             const tt_weights_options plan = {.ema = -1, .shapes_alone = true};
@@ -158,23 +158,23 @@ static void downloads(void)
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
         snprintf(name, sizeof name, "down.safetensors%s", ending[i]);
         touch(name);
-        judge(path, TT_MODEL_T5, TT_EFORMAT, ending[i]);
+        check(path, TT_MODEL_T5, TT_EFORMAT, ending[i]);
         unlink(at(name));
-        judge(path, TT_MODEL_T5, TT_OK, NULL);
+        check(path, TT_MODEL_T5, TT_OK, NULL);
         put(name);
         if (strcmp(ending[i], ".st"))
-            judge(at(name), TT_MODEL_T5, TT_EFORMAT, "says its name");
+            check(at(name), TT_MODEL_T5, TT_EFORMAT, "says its name");
         else
-            judge(at(name), TT_MODEL_T5, TT_OK, NULL);
+            check(at(name), TT_MODEL_T5, TT_OK, NULL);
         unlink(at(name));
     }
     /* the hub's cache: a link to a blob */
     mkdir(at("blobs"), 0777);
     expect(!rename(path, at("blobs/abc")) && !symlink("blobs/abc", path),
            "a link");
-    judge(path, TT_MODEL_T5, TT_OK, NULL);
+    check(path, TT_MODEL_T5, TT_OK, NULL);
     touch("blobs/abc.incomplete");
-    judge(path, TT_MODEL_T5, TT_EFORMAT, ".incomplete");
+    check(path, TT_MODEL_T5, TT_EFORMAT, ".incomplete");
     tt_tokenizer *tok;
     touch("spiece.model");
     touch("spiece.model.aria2");
@@ -232,16 +232,16 @@ static void index_says(const char *text, tt_status want)
     FILE *f = fopen(at("w/model_index.json"), "w");
     fputs(text, f);
     fclose(f);
-    judge(at("w"), TT_MODEL_DIT, want, want ? "two experts" : NULL);
-    judge(at("w/transformer/diffusion_pytorch_model.safetensors"),
+    check(at("w"), TT_MODEL_DIT, want, want ? "two experts" : NULL);
+    check(at("w/transformer/diffusion_pytorch_model.safetensors"),
           TT_MODEL_DIT, want, want ? "two experts" : NULL);
     unlink(at("w/model_index.json"));
 }
 
 static void experts(void)
 {
-    static const char *const room[] = {"transformer_2", "high_noise_model",
-                                       "low_noise_model"};
+    static const char *const capacity[] = {"transformer_2", "high_noise_model",
+                                           "low_noise_model"};
     static const char *const alone[] = {
         "wan2.2_t2v_high_noise_14B_fp16.safetensors",
         "Wan2.2-T2V-A14B-LowNoise-Q4_K_M.safetensors",
@@ -251,14 +251,14 @@ static void experts(void)
     mkdir(at("w"), 0777);
     mkdir(at("w/transformer"), 0777);
     put("w/transformer/diffusion_pytorch_model.safetensors");
-    judge(at("w"), TT_MODEL_DIT, TT_OK, NULL);
+    check(at("w"), TT_MODEL_DIT, TT_OK, NULL);
     for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "w/%s", room[i]);
+        snprintf(name, sizeof name, "w/%s", capacity[i]);
         mkdir(at(name), 0777);
-        judge(at("w"), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
+        check(at("w"), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
         strcat(name, "/diffusion_pytorch_model.safetensors");
         put(name);
-        judge(at(name), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
+        check(at(name), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
         unlink(at(name));
         *strrchr(name, '/') = 0;
         rmdir(at(name));
@@ -271,11 +271,11 @@ static void experts(void)
     mkdir(at("c"), 0777);
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "c/%s", alone[i]);
-        judge(put(name), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
-        judge(at("c"), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
+        check(put(name), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
+        check(at("c"), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
     }
     put("c/Wan2.1-T2V-14B.safetensors"); /* the one that is meant */
-    judge(at("c"), TT_MODEL_DIT, TT_OK, NULL);
+    check(at("c"), TT_MODEL_DIT, TT_OK, NULL);
 }
 
 /* ---- relatives ----------------------------------------------------------- */
@@ -304,7 +304,7 @@ static void relative(const char *prefix, const char *more, tt_status want,
     if (more) tt_st_add(w, more, TT_F32, 2, dim, one);
     expect_ok(tt_st_finish(w), "written");
     tt_file_close(f);
-    judge(at("relative.safetensors"), TT_MODEL_DIT, want, word);
+    check(at("relative.safetensors"), TT_MODEL_DIT, want, word);
     tt_weights *x;
     tt_dit *net = NULL;
     tt_weights_open(ctx, &x, at("relative.safetensors"), TT_MODEL_DIT, NULL);
@@ -350,7 +350,7 @@ static void channels(void)
         tt_st_add(w, "patch_embedding.bias", TT_F32, 1, (int64_t[]){8}, x);
         tt_st_add(w, "head.modulation", TT_F32, 2, (int64_t[]){2, 8}, x);
         expect_ok(tt_st_finish(w), "written");
-        judge(at("relative.safetensors"), TT_MODEL_DIT, TT_EUNSUPPORTED,
+        check(at("relative.safetensors"), TT_MODEL_DIT, TT_EUNSUPPORTED,
               other[i].word);
     }
 }

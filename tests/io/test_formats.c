@@ -39,7 +39,7 @@ static bool same_path(const tt_entry *e, const tt_json *path)
     return i == e->npath;
 }
 
-/* f32_hex: the widened values; NaN payloads are not judged. */
+/* f32_hex: the widened values; NaN payloads are not checked. */
 static bool same_f32(const char *hex, const void *packed, const tt_tensor *t)
 {
     int64_t n = tt_tensor_count(t);

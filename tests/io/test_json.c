@@ -111,7 +111,7 @@ static void marks(void)
     const tt_json *r;
     tt_arena a = {0};
     expect_ok(tt_json_parse(ctx, &a, &r, utf8, sizeof utf8 - 1, "t"), "mark");
-    expect(tt_json_int(r, "dim", 0) == 64, "value behind a mark");
+    expect(tt_json_int(r, "dim", 0) == 64, "value after a mark");
     expect(!parses(twice, sizeof twice - 1), "two marks");
     expect(!parses("\xef\xbb\xbf", 3), "a mark alone");
     tt_arena_free(&a);

@@ -35,14 +35,14 @@ static void spit_st(const char *path, const char *header, size_t nbytes)
 
 static const struct { const char *header; size_t nbytes; bool good; } rows[] = {
     {"{}", 0, true},
-    {"{}", 1, false},                                   /* data for nobody */
+    {"{}", 1, false},                                   /* data for no one */
     {"{}    ", 0, true},
     {"{}\n", 0, false},                                 /* only spaces pad */
     {" {}", 0, false},
     {"{} x", 0, false},
     {"", 0, false},
     {"{" T("a", "F32", "2", "0", "8") "}", 8, true},
-    {"{" T("a", "F32", "2", "0", "8") "}", 9, false},   /* bytes behind */
+    {"{" T("a", "F32", "2", "0", "8") "}", 9, false},   /* bytes after */
     {"{" T("a", "F32", "2", "0", "8") "}", 7, false},
     {"{" T("a", "F32", "2", "1", "9") "}", 9, false},   /* hole in front */
     {"{" T("a", "U8", "2", "0", "2") "," T("b", "U8", "2", "3", "5") "}", 5,

@@ -1,4 +1,4 @@
-/* test_st_write.c: the writer: round trips, growth, and what stays behind
+/* test_st_write.c: the writer: round trips, growth, and what stays after
  * when something goes wrong. Also SHA-256.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -43,7 +43,7 @@ static void round_trip(void)
     tt_st_add(w, "empty", TT_F32, 2, d0, NULL);
     expect(access(path, F_OK) != 0, "the final name exists before finish");
     expect_ok(tt_st_finish(w), "finish");
-    expect(files_in_dir() == 1, "temporary files left behind");
+    expect(files_in_dir() == 1, "temporary files left after");
     if (!expect_ok(tt_file_open(ctx, &r, path), "read back")) return;
     expect(tt_file_count(r) == 4, "count");
     const tt_entry *e = tt_file_find(r, odd);
@@ -166,7 +166,7 @@ static void left_files(void)
     tt_st_writer *w[2];
     leave("k.part-0");
     leave("k.part-0h");
-    leave("k.part-1");     /* it wrote beside another one */
+    leave("k.part-1");     /* it wrote next to another one */
     leave("k.part-1h");
     leave("k.part-15");
     leave("k.part");
@@ -184,7 +184,7 @@ static void left_files(void)
     expect_values("the first", &tt_file_find(r, "x")->t, x, sizeof *x);
     tt_file_close(r);
     unlink(at("k"));
-    expect(!unlink(at("k.part")), "half of somebody's download stays");
+    expect(!unlink(at("k.part")), "half of someone's download stays");
     expect(files_in_dir() == 0, "nothing is left: %d", files_in_dir());
 }
 
@@ -228,7 +228,7 @@ static void other_files(void)
         tt_st_add(w, "x", TT_F32, 1, d, &x);
         if (i) {
             unlink(at("a"));
-            expect(!link(at("victim"), at("a")), "somebody's file");
+            expect(!link(at("victim"), at("a")), "someone's file");
         }
         expect_status(tt_st_finish(w), i == 1 ? TT_EIO : TT_OK, "finish");
         tt_clear(ctx);
@@ -272,13 +272,13 @@ static void disk_full(void)
     expect(strstr(tt_message(ctx), path) != NULL, "message: %s",
            tt_message(ctx));
     expect_status(tt_st_finish(w), TT_EIO, "finish on a full disk");
-    expect(files_in_dir() == 0, "files left behind by a full disk");
+    expect(files_in_dir() == 0, "files left after by a full disk");
 
     expect_ok(tt_st_create(ctx, &w, path), "create");
     tt_st_add(w, "x", TT_F32, 1, n, x);
     expect_ok(tt_st_flush(w), "it fits without its header");
     expect_status(tt_st_finish(w), TT_EIO, "no room for the header");
-    expect(files_in_dir() == 0, "files left behind by a full disk");
+    expect(files_in_dir() == 0, "files left after by a full disk");
     setrlimit(RLIMIT_FSIZE, &old);
     free(x);
 }
@@ -337,26 +337,27 @@ static void reserved(void)
     const char *path = at("room.safetensors");
     float f[6] = {1, -2, 3.5f, 0, -0.0f, 1e-40f};
     const int64_t dim[] = {2, 3};
-    for (int64_t room = 8; room <= 2000000; room *= 50) {
+    for (int64_t capacity = 8; capacity <= 2000000; capacity *= 50) {
         char part[320];
         struct stat before = {0}, after = {0};
         tt_st_writer *w;
         tt_file *r;
         expect_ok(tt_st_create(ctx, &w, path), "create");
-        expect_ok(tt_st_reserve(w, room), "reserve");
+        expect_ok(tt_st_reserve(w, capacity), "reserve");
         tt_st_add(w, "x", TT_F32, 2, dim, f);
         snprintf(part, sizeof part, "%s.part-0", path);
         stat(part, &before);
         expect_ok(tt_st_finish(w), "finish");
         expect(stat(path, &after) == 0
-                   && (before.st_ino == after.st_ino) == (room > 300),
-               "room %d: written twice", (int)room);
-        expect(files_in_dir() == 1, "temporary files left behind");
+                   && (before.st_ino == after.st_ino) == (capacity > 300),
+               "room %d: written twice", (int)capacity);
+        expect(files_in_dir() == 1, "temporary files left after");
         if (!expect_ok(tt_file_open(ctx, &r, path), "read back")) return;
         const tt_entry *e = tt_file_find(r, "x");
-        if (!expect(e != NULL, "room %d: found", (int)room)) return;
+        if (!expect(e != NULL, "room %d: found", (int)capacity)) return;
         expect_values("room", &e->t, f, sizeof f);
-        expect((uintptr_t)e->t.data % 8 == 0, "room %d: aligned", (int)room);
+        expect((uintptr_t)e->t.data % 8 == 0, "room %d: aligned",
+               (int)capacity);
         tt_file_close(r);
         unlink(path);
     }

@@ -373,7 +373,7 @@ static void test_planted(tt_ctx *ctx)
                "written under its name");
     }
     expect_ok(tt_out_open(ctx, &o, at("e")), "open");
-    expect_ok(tt_out_open(ctx, &p, at("e")), "the same by somebody else");
+    expect_ok(tt_out_open(ctx, &p, at("e")), "the same by someone else");
     expect(exists(at(name)) && strcmp(o.temporary, p.temporary),
            "what is being written stays: %s", p.temporary);
     tt_out_abort(&p);
@@ -559,12 +559,12 @@ static void test_colours_asked(tt_ctx *ctx)
         const bool read = f && fgets(asked, sizeof asked, f);
         if (f) fclose(f);
         unlink(at("asked"));
-        const bool told = read
+        const bool reported = read
             && strstr(asked, " scale=out_color_matrix=bt709:out_range=tv")
             && strstr(asked, " -colorspace bt709 -color_primaries bt709 "
                       "-color_trc bt709 -color_range tv ");
-        expect(read && told == (i < 4), "%s: BT.709, converted and described: "
-               "%s", endings[i], asked);
+        expect(read && reported == (i < 4),
+               "%s: BT.709, converted and described: %s", endings[i], asked);
     }
     setenv("PATH", path, 1);
 }

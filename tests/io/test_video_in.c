@@ -28,10 +28,10 @@ static void put(const char *path, const void *data, size_t n)
     }
 }
 
-static size_t get(const char *path, uint8_t *data, size_t room)
+static size_t get(const char *path, uint8_t *data, size_t capacity)
 {
     FILE *f = fopen(path, "rb");
-    const size_t n = f ? fread(data, 1, room, f) : 0;
+    const size_t n = f ? fread(data, 1, capacity, f) : 0;
     if (f) fclose(f);
     return n;
 }

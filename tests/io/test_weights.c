@@ -431,7 +431,7 @@ static void links(void)
     unlink(at("m.safetensors.index.json"));
 }
 
-/* Beside the model, and not of it. */
+/* Next to the model, and not of it. */
 static void not_of_it(void)
 {
     static const struct { tt_model_kind kind; const char *names; } all[] = {

@@ -130,7 +130,7 @@ static void test_linear(void)
         {17, 30, 300}, {18, 29, 1000}, {19, 14, 777}, {52, 31, 530},
         {4, 33, 272}, {35, 15, 513}, {65, 28, 256}, {16, 20, 520}, {98, 15, 15},
         {33, 17, 768},
-        /* weights that are turned; nothing to add up */
+        /* weights that are transposed; nothing to add up */
         {161, 94, 600}, {200, 126, 257}, {36, 30, 530}, {200, 94, 0},
         {5, 16, 0},
     };
@@ -209,8 +209,8 @@ static char *fenced(size_t size, size_t page)
     return good ? pages : NULL;
 }
 
-/* Nothing behind the last row of weights that are read in place may be read,
- * nor behind that of x. With whole tiles of 14, 16 and 32 outputs, and the
+/* Nothing after the last row of weights that are read in place may be read,
+ * nor after that of x. With whole tiles of 14, 16 and 32 outputs, and the
  * numbers of rows that have kernels of their own. At last so many outputs that
  * units have all panels, which ask for weights of the next tile. */
 static void test_linear_in_place(tt_dtype type)
@@ -218,7 +218,7 @@ static void test_linear_in_place(tt_dtype type)
     const bool more = type == TT_BF16;
     static const int64_t rows[] = {1, 2, 3, 4, 16, 17, 20, 23, 32, 33, 64, 65};
     static const int64_t inner[] = {1, 15, 17, 257, 271, 273, 513, 529, 530};
-    static const int64_t turned[][3] = {
+    static const int64_t transposed[][3] = {
         {33, 16, 15}, {35, 32, 273}, {40, 16, 17}, {65, 32, 529},
         {161, 32, 530}, {170, 64, 273}, {173, 32, 15}, {174, 32, 257},
         {210, 280, 1030}, {226, 288, 1030}, {273, 276, 1024}};
@@ -230,8 +230,9 @@ static void test_linear_in_place(tt_dtype type)
     for (size_t s = 0; s < (more ? 9 : 8); s++)
         for (size_t r = 0; r < (more ? 12 : 10); r++)
             linear_in_place(end, type, rows[r], r % 2 ? 28 : 14, inner[s]);
-    for (size_t s = 0; s < sizeof turned / sizeof turned[0]; s++)
-        linear_in_place(end, type, turned[s][0], turned[s][1], turned[s][2]);
+    for (size_t s = 0; s < sizeof transposed / sizeof transposed[0]; s++)
+        linear_in_place(end, type, transposed[s][0], transposed[s][1],
+                        transposed[s][2]);
     for (int i = 0; i < 2; i++) munmap(from[i], size + page);
 }
 

@@ -253,7 +253,7 @@ static void change(void *user, const char *path, tt_dtype dtype, int rank,
     if (of_branch(path)) x[0] += 1;
 }
 
-/* A model with nobody, a tap, or an injection looking. */
+/* A model with no one, a tap, or an injection looking. */
 typedef int64_t model_fn(void *model, tt_real *out);
 
 static int64_t run(model_fn *f, void *model, bool fuses, int looking,

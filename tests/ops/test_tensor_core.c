@@ -140,7 +140,7 @@ static void test_chain(void)
     for (int k = 0; k < 32; k++) a[k] = b[k] = 0x1.fep0f;
     float most = tc_step(tc_sm90, 0x1.fffffep0f, a, 1, b, 16);
     expect(same(most, 0x1.0600fep+6f), "the largest sum: %a", (double)most);
-    /* 1 + 2^-24 + ... : the ones behind 2^24 are lost, block by block */
+    /* 1 + 2^-24 + ... : the ones after 2^24 are lost, block by block */
     for (int k = 0; k < 32; k++) a[k] = 1, b[k] = 0x1p-27f;
     b[0] = 1;
     expect(same(tc_chain(tc_sm80, 0, a, 1, b, 32), 1) &&
@@ -415,7 +415,7 @@ static void test_linear(bool sm90)
            (double)linear(x, w, 3, &b));
 }
 
-/* Zeros behind the last k, and whole blocks of them, change nothing. */
+/* Zeros after the last k, and whole blocks of them, change nothing. */
 static void test_padding(void)
 {
     float x[64] = {0}, w[64] = {0};
@@ -462,7 +462,7 @@ static void test_attention(void)
 }
 
 /* A mask hides keys altogether; of a row of hidden keys the mean comes out, and
- * what hidden keys hold does not count beside others, whichever come first. */
+ * what hidden keys hold does not count next to others, whichever come first. */
 static void test_mask(void)
 {
     enum { N = 300 };

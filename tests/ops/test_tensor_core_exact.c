@@ -5,7 +5,7 @@
  *
  * Shapes that leave ends of panels, groups, slices and key blocks, and values
  * chosen to hurt: both ends of the exponents that floats can hold, sums beyond
- * 32 bits, zeros beside large factors, subnormal, huge, infinite and NaN. */
+ * 32 bits, zeros next to large factors, subnormal, huge, infinite and NaN. */
 #include "tests/harness.h"
 #include "ops/backend.h"
 

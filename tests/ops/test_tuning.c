@@ -4,10 +4,10 @@
  *
  * Every field of ops/exact/tuning.h is taken to its ends and to an odd number,
  * in every class: all operators that read one give the bits of golden. Field by
- * field at the best level, beside the others of two rows (one turns the weights
- * of so few rows, one does not), all at once at every level and with 1 and 3
- * threads, for the drivers are the same at all of them. And what is part of the bits is
- * what it was. */
+ * field at the best level, next to the others of two rows (one turns the
+ * weights of so few rows, one does not), all at once at every level and with 1
+ * and 3 threads, for the drivers are the same at all of them. And what is part
+ * of the bits is what it was. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@ static tt_ctx *ctx;
 /* Several panels, slices, blocks of keys and of windows, and ends of each. Of
  * 89 and 88 rows the last panel is one too wide for a narrow tile of AVX-512,
  * and just fits it; of 84 it has 16 lanes and four rows that go alone, of 81
- * one. Of 89, 88, 84, 81 and 77 rows that are broadcast (turned_rows) a last
- * tile of 14 has 5, 4, all, 11 and just half; of 94 outputs a last one has 30
- * of 32, few enough lanes in vain for weights to be turned. Rows of LINES
- * outputs begin where cache lines do, as those that are far must. */
+ * one. Of 89, 88, 84, 81 and 77 rows that are broadcast (transposed_rows) a
+ * last tile of 14 has 5, 4, all, 11 and just half; of 94 outputs a last one has
+ * 30 of 32, few enough lanes in vain for weights to be transposed. Rows of
+ * LINES outputs begin where cache lines do, as those that are far must. */
 enum { ROWS = 89, OUT = 94, LINES = 64, IN = 1100,
        WHOLE = 1056, /* in groups of bf16 */
        T = 101, N = 530, HEADS = 3, D = 16,
@@ -43,7 +43,7 @@ typedef struct data {
     float gates[GATES], table[50 * WIDE];
 } data;
 
-/* With room behind each product, which nobody writes to. */
+/* With room after each product, which no one writes to. */
 enum { BEHIND = 64 };
 typedef struct results {
     _Alignas(64) float lines[(ROWS + BEHIND) * LINES];

@@ -19,8 +19,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Is u what the work may go on with behind `at` pieces? One thread waits for
- * nobody. */
+/* Is u what the work may go on with after `at` pieces? One thread waits for
+ * no one. */
 static bool good_unit(const exact_units *w, exact_unit u, int64_t at)
 {
     const int64_t left = w->rows * w->cols - at;
@@ -52,7 +52,7 @@ static bool good_walk(const exact_units *w)
     bool good = good_row(w);
     for (exact_unit u = {0}; at < w->rows * w->cols && good; i++) {
         const exact_unit here = exact_unit_at(w, i);
-        u = exact_unit_behind(w, u);
+        u = exact_unit_next(w, u);
         good = good_unit(w, u, at) && here.row == u.row && here.from == u.from
                && here.n == u.n;
         at += u.n;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_bench.sh: tools/bench, where python3 is, beside a peer that is not there
+# test_bench.sh: tools/bench, where python3 is, next to a peer that is not there
 # and a tether that says which seconds it took.
 #
 #   [PYTHON=python3] sh tests/python/test_bench.sh BUILD
@@ -86,7 +86,7 @@ read -r work && echo "1 1"
 END
 chmod +x "$tmp/short"
 side=tether-vdp
-is "the row of vdp beside one that ends" \
+is "the row of vdp next to one that ends" \
     "$(compare --python "$tmp/short" | tail -n 1)" \
     "tether-vdp 40.00 16.00 .. 90.00 250.00 5.14 670.5 6.71 0.10 1.00"
 is "who ended" "$(grep 'left out' "$tmp/out")" \

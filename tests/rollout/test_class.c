@@ -109,7 +109,7 @@ static void rollout(const char *name)
     case_close(&c);
 }
 
-/* The text encoder against float64, as its authors' bf16 run is judged. */
+/* The text encoder against float64, as its authors' bf16 run is checked. */
 static void text(tt_class cls)
 {
     test_case c;

@@ -107,7 +107,7 @@ static void check_files(tt_ctx *ctx, tt_rollout_options o, const tt_real *plain)
     expect(!rmdir(folder) && !mkdir(folder, 0700), "nothing is left there");
 }
 
-/* The same with keys that stay rotated, also behind a state that was loaded. */
+/* The same with keys that stay rotated, also after a state that was loaded.  */
 static void check_kept(tt_ctx *ctx, const char *name)
 {
     tt_rollout_options o = evicting(name);
@@ -198,7 +198,7 @@ static void check_special_cases(tt_ctx *ctx)
     check_equal(ctx, "memrope with room", o, p);
     o = options("deep-forcing", FRAMES, 2);
     check_equal(ctx, "deep-forcing with room", o, p);
-    /* A limit nobody reaches is none. */
+    /* A limit no one reaches is none. */
     o = evicting("deep-forcing");
     tt_policy_put(&o.policy, "max-reuse", 0);
     p = o;
@@ -509,7 +509,7 @@ static void check_restart_options(tt_ctx *ctx)
 
 /* Cuts for other policies and scenes beyond the end are pointed out. */
 /* The first chunk as with its own steps throughout, also when the run is loaded
- * or made again behind it. */
+ * or made again after it. */
 static void check_first_steps(tt_ctx *ctx)
 {
     tt_rollout_options four = options("full", -1, 0), o = four;

@@ -92,7 +92,7 @@ static void make_chunk(void *user, tt_ctx *ctx)
 
 /* ---- chains -------------------------------------------------------------- */
 
-/* Every chunk from the state behind the one before it. */
+/* Every chunk from the state after the one before it. */
 static void make_alone(tt_ctx *ctx, const char *name, tt_rollout_options *o)
 {
     char from[600], to[600];

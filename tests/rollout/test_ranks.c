@@ -13,7 +13,7 @@
 #include "tests/rollout/tiny.h"
 #include "team/team.h"
 
-enum { MOST = 13, ROOM = 3 * FRAMES * SIZE };
+enum { MOST = 13, CAPACITY = 3 * FRAMES * SIZE };
 
 /* What one rank has seen. */
 typedef struct outcome {
@@ -21,7 +21,7 @@ typedef struct outcome {
     uint64_t reported;             /* digest of all events and tokens         */
     uint64_t taps;                 /* of all tensors, rank 0 alone            */
     int64_t events;
-    tt_real latents[ROOM];
+    tt_real latents[CAPACITY];
 } outcome;
 
 static outcome alone, ranks[MOST];

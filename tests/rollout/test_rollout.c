@@ -30,10 +30,11 @@ static void check_same_start(tt_ctx *ctx)
 
     /* Everything fits: TetherCache does nothing. */
     o = options("tether", 24, 2);
-    tt_real *roomy = whole(ctx, &o);
-    expect_bits("tether with room", full, roomy, FRAMES * SIZE * sizeof *full);
+    tt_real *spacious = whole(ctx, &o);
+    expect_bits("tether with room", full, spacious,
+                FRAMES * SIZE * sizeof *full);
 
-    free(full), free(fifo), free(tether), free(roomy);
+    free(full), free(fifo), free(tether), free(spacious);
 }
 
 static void ignore_tap(void *user, const char *path, tt_dtype dtype, int rank,
@@ -516,13 +517,13 @@ static void check_interrupt(tt_ctx *ctx)
 /* ---- the end ------------------------------------------------------------- */
 
 /* Passes of the last chunk and of the one before, as progress tells them. */
-typedef struct told {
+typedef struct reported {
     int steps[2], of[2];
-} told;
+} reported;
 
 static void listen(void *user, const tt_progress *p)
 {
-    told *t = user;
+    reported *t = user;
     const int64_t i = p->chunk + 2 - p->chunks;
     if (i < 0) return;
     t->steps[i]++;
@@ -532,21 +533,21 @@ static void listen(void *user, const tt_progress *p)
 /* The last chunk takes so many passes. */
 static void run_to_end(tt_ctx *ctx, tt_rollout *r, tt_real *out, int passes)
 {
-    told t = {{0}, {0}};
+    reported t = {{0}, {0}};
     tt_rollout_on_progress(r, listen, &t);
     go(ctx, r, out, 1);
     expect(t.steps[1] == passes && t.of[1] == passes, "the last chunk takes "
            "%d passes of %d, not %d", t.steps[1], t.of[1], passes);
 }
 
-/* A run whose end nobody looks behind: the same latents with a pass less, and
+/* A run whose end no one looks after: the same latents with a pass less, and
  * no state of it; a tap looks. */
 static void check_ends(tt_ctx *ctx, tt_rollout_options o)
 {
     const int64_t chunk = SIZE * o.chunk;
     tt_real *want = whole(ctx, &o), *got = calloc(FRAMES * SIZE, sizeof *got);
     int taps = 0;
-    told t = {{0}, {0}};
+    reported t = {{0}, {0}};
     o.ends = true;
     tt_rollout *r = start(ctx, &o);
     const int64_t n = tt_rollout_chunks(r);

@@ -85,7 +85,7 @@ static int64_t decode(tt_ctx *c, tt_run *run)
     return most;
 }
 
-/* Chunks and their frames in turns. */
+/* Chunks and their frames interleaved. */
 static int64_t both(tt_ctx *c, tt_run *run)
 {
     tt_vae *vae;
@@ -146,7 +146,7 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     expect((n.history_files > 0) == (files && with_decoder), "%s: %lld bytes "
            "of history in files", what, (long long)n.history_files);
     if (with_decoder)
-        /* beside the history, wherever it is: without, a plan of this size
+        /* next to the history, wherever it is: without, a plan of this size
          * is 1.2 MB too high, whose cause is not known */
         expect_bytes("decoding", what, n.decoding.peak + n.history_files,
                      decode(&c, run) + n.history_files);
@@ -175,7 +175,7 @@ static void bytes_of_both(const char *size, const char *latents)
     tt_ctx_free(&c);
 }
 
-/* Between two clips the VAE works beside the cache, and it stays open. What it
+/* Between two clips the VAE works next to the cache, and it stays open. What it
  * takes for that alone is free again after the chunk. */
 static void bytes_of_restarts(const char *files, tt_needs *out)
 {
@@ -191,7 +191,7 @@ static void bytes_of_restarts(const char *files, tt_needs *out)
     expect_ok(tt_run_plan(&c, run, &n), "their plan");
     const int64_t held = all_chunks(&c, run);
     expect(n.latents.peak > held && n.latents.peak < 5 * held / 2,
-           "planned %lld bytes of clips, held %lld behind a chunk",
+           "planned %lld bytes of clips, held %lld after a chunk",
            (long long)n.latents.peak, (long long)held);
     *out = n;
     tt_run_close(run);
@@ -334,7 +334,7 @@ static void set_limit(int64_t more)
 }
 
 /* The same run with what was proposed. */
-static void take_up(tt_settings *s, int64_t room, const char *message,
+static void take_up(tt_settings *s, int64_t capacity, const char *message,
                     const char *option)
 {
     char value[32] = "";
@@ -344,13 +344,13 @@ static void take_up(tt_settings *s, int64_t room, const char *message,
     if (strstr(at, "FOLDER") == at + strlen(option) + 1) strcpy(value, ".");
     else sscanf(at + strlen(option), " %31[0-9a-z]", value);
     tt_settings_set(ctx, s, option + 2, *value ? value : NULL);
-    set_limit(room);
+    set_limit(capacity);
     expect_ok(tt_run_open(ctx, &run, s, NULL), option);
     tt_run_close(run);
 }
 
 /* `decoded`: after or during; NULL: not. Kept keys are of a larger picture. */
-static void refuses(const char *decoded, int64_t room, const char *what,
+static void refuses(const char *decoded, int64_t capacity, const char *what,
                     const char *option)
 {
     char message[sizeof ctx->message];
@@ -359,25 +359,25 @@ static void refuses(const char *decoded, int64_t room, const char *what,
     tt_settings s = settings_of("tether", kept ? "128x128" : "64x64", "27");
     tt_settings_set(ctx, &s, decoded ? "decode" : "no-decode", decoded);
     if (kept) tt_settings_set(ctx, &s, "keep-keys", "yes");
-    set_limit(room);
+    set_limit(capacity);
     tt_status status = tt_run_open(ctx, &run, &s, NULL);
     snprintf(message, sizeof message, "%s", tt_message(ctx));
     expect_status(status, TT_ENOMEM, what);
     expect(!run && strstr(message, what), "%s is named: %s", what, message);
-    take_up(&s, room, message, option);
+    take_up(&s, capacity, message, option);
     unsetenv("TT_MEMORY");
     tt_settings_free(&s);
 }
 
 /* What would be refused for another reason is not proposed. */
-static void refuses_history(int64_t room)
+static void refuses_history(int64_t capacity)
 {
     char message[sizeof ctx->message];
     tt_run *run;
     tt_settings s = settings_of("tether", "64x64", "27");
     tt_settings_set(ctx, &s, "history-dir", ".");
     tt_settings_set(ctx, &s, "decode", "during");
-    set_limit(room);
+    set_limit(capacity);
     tt_status status = tt_run_open(ctx, &run, &s, NULL);
     snprintf(message, sizeof message, "%s", tt_message(ctx));
     expect_status(status, TT_ENOMEM, "history in files");
@@ -395,7 +395,7 @@ static void warns_only(void *user, const char *sentence)
     ++*times;
 }
 
-static void resumes(int64_t room)
+static void resumes(int64_t capacity)
 {
     tt_ctx c;
     tt_run *run;
@@ -406,7 +406,7 @@ static void resumes(int64_t room)
     tt_ctx_init(&c);
     c.warn = warns_only;
     c.warn_user = &times;
-    set_limit(room);
+    set_limit(capacity);
     expect(!tt_run_open(&c, &run, &s, NULL), "it goes on: %s", tt_message(&c));
     expect(times == 1, "warned %d times", times);
     tt_run_close(run);
@@ -465,13 +465,13 @@ static void refusals(void)
 /* Are they, with so much room? The bytes of the plan are those of the answer.
  */
 static bool kept_with(const char *keep, const char *size, const char *decode,
-                      int64_t room, tt_needs *n)
+                      int64_t capacity, tt_needs *n)
 {
     tt_run *run;
     tt_settings s = settings_of("tether", size, "27");
     tt_settings_set(ctx, &s, decode ? "decode" : "no-decode", decode);
     tt_settings_set(ctx, &s, "keep-keys", keep);
-    set_limit(room);
+    set_limit(capacity);
     expect_ok(tt_run_open(ctx, &run, &s, NULL), keep);
     expect_ok(tt_run_plan(ctx, run, n), keep);
     const bool kept = tt_run_rollout(run)->keep_keys;
@@ -492,7 +492,7 @@ static void refuses_kept(void)
             "the transformer needs", "--keep-keys");
 }
 
-/* Where somebody asks for them: they are half a cache more. */
+/* Where someone asks for them: they are half a cache more. */
 static void keys_of(const char *decode)
 {
     const int64_t much = INT64_C(1) << 40;
@@ -511,17 +511,17 @@ static void keys_of(const char *decode)
 
 /* Laid out for attention with values they are, where half of the memory holds
  * all. */
-static void laid_of(const char *decode)
+static void packed_of(const char *decode)
 {
     const int64_t much = INT64_C(1) << 40;
     tt_needs with, n;
-    const bool laid = ctx->ops->laid != NULL;
+    const bool packed = ctx->ops->packed != NULL;
     kept_with("yes", "128x128", decode, much, &with);
     const int64_t all = with.peak - with.before;
     expect(with.keys, "windows of more than a block are laid out");
-    expect(kept_with("auto", "128x128", decode, much, &n) == laid, "kept");
-    expect(kept_with("auto", "128x128", decode, 2 * all + all / 8, &n) == laid,
-           "half of the memory is enough");
+    expect(kept_with("auto", "128x128", decode, much, &n) == packed, "kept");
+    expect(kept_with("auto", "128x128", decode, 2 * all + all / 8,
+                     &n) == packed, "half of the memory is enough");
     expect(!kept_with("auto", "128x128", decode, 2 * all - all / 8, &n)
            && n.peak < with.peak, "less is not");
 }
@@ -558,8 +558,8 @@ int main(void)
     refuses_kept();
     keys_of(NULL);
     keys_of("during");
-    laid_of(NULL);
-    laid_of("during");
+    packed_of(NULL);
+    packed_of("during");
     every_policy();
     return test_end();
 }

@@ -15,7 +15,7 @@
 
 static tt_ctx *ctx;
 
-/* "name=value name=value", behind a prompt unless it brings its own text; a
+/* "name=value name=value", after a prompt unless it brings its own text; a
  * blank in a value is written as _. */
 static tt_settings settings_of(const char *list, bool prompt)
 {
@@ -159,7 +159,7 @@ static void check_taken(void)
     tt_settings_free(&s);
 }
 
-/* Lengths, of 4n - 3 video frames without given ones, 4n behind them. */
+/* Lengths, of 4n - 3 video frames without given ones, 4n after them. */
 static void check_lengths(void)
 {
     static const struct {
@@ -196,13 +196,13 @@ static void check_lengths(void)
         const tt_status status = settings_length(ctx, &s, &o);
         if (row[i].latents)
             expect(!status && o.latents == row[i].latents,
-                   "`%s` behind %lld is %lld latents: %lld, %s", row[i].list,
+                   "`%s` after %lld is %lld latents: %lld, %s", row[i].list,
                    (long long)row[i].given, (long long)row[i].latents,
                    (long long)o.latents, status ? tt_message(ctx) : "taken");
         else
             expect(status == TT_EINVAL
                    && strstr(tt_message(ctx), row[i].words),
-                   "`%s` behind %lld is refused: %s", row[i].list,
+                   "`%s` after %lld is refused: %s", row[i].list,
                    (long long)row[i].given, tt_message(ctx));
         tt_clear(ctx);
         tt_settings_free(&s);

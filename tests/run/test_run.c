@@ -44,7 +44,7 @@ static tt_run *open_run(const tt_settings *s)
     return run;
 }
 
-/* At most `chunks` chunks into x, behind `at` frames: frames there then. */
+/* At most `chunks` chunks into x, after `at` frames: frames there then. */
 static int64_t go_on(tt_run *run, tt_host *x, int64_t at, int chunks)
 {
     const tt_host *x0;
@@ -121,7 +121,7 @@ static void check_resume(const tt_host *want, const char *cache)
     tt_settings_set(ctx, &s, "resume", NULL);
     run = open_run(&s);
     go_on(run, got, 6, 1);
-    expect_ok(tt_run_save(ctx, run), "behind the last chunk");
+    expect_ok(tt_run_save(ctx, run), "after the last chunk");
     expect((tt_run_stand(run).saved == 3) == !strcmp(cache, "deep-forcing"),
            "%s: a state of it only where no chunk can be replayed", cache);
     go_on(run, got, 9, 1);
@@ -363,10 +363,10 @@ static void check_events(const tt_host *want)
     expect_ok(tt_run_begin(ctx, run, 1, NULL), "the second");
     go_on(run, got, 0, 9);
     expect(memcmp(got, want, sizeof got) != 0, "is another video");
-    expect_ok(tt_run_begin(ctx, run, 0, NULL), "the first behind it");
+    expect_ok(tt_run_begin(ctx, run, 0, NULL), "the first after it");
     h.chunks = h.frames = 0;
     go_on(run, got, 0, 9);
-    expect_bits("the first behind it", got, want, sizeof got);
+    expect_bits("the first after it", got, want, sizeof got);
     expect(h.said > 0 && h.worked > 3 && h.chunks == 3 && h.frames == LATENTS,
            "what was said: %d %d %lld", h.said, h.worked, (long long)h.chunks);
     expect_ok(tt_run_record(ctx, run, at("run.json"), NULL), "a record");

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Exit codes: 0 done, 1 failed, 2 usage or a kind of case nobody knows. */
+ * Exit codes: 0 done, 1 failed, 2 usage or a kind of case no one knows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -77,10 +77,10 @@ static const tt_real *input(rolled *r, const tt_file *f, const char *name)
 /* text, text_1, text_2, ... */
 static void read_prompts(rolled *r, const tt_dit *m, const tt_file *f)
 {
-    const int room = (int)(sizeof r->prompt / sizeof *r->prompt);
+    const int capacity = (int)(sizeof r->prompt / sizeof *r->prompt);
     char name[32] = "text";
     const tt_entry *e;
-    while (!r->ctx->status && r->nprompts < room
+    while (!r->ctx->status && r->nprompts < capacity
            && (e = tt_file_find(f, name))) {
         tt_prompt_make(r->ctx, &r->prompt[r->nprompts], m, input(r, f, name),
                        e->t.dim[1]);

@@ -65,15 +65,15 @@ static void begin(rolled *r, const tt_rollout_options *o)
     r->counters = grow(r, n * layers * 3, sizeof *r->counters);
     r->filled = grow(r, n * layers, 1);
     r->P = r->M + (tt_policy_get(p, "pool") == 1 ? 1 : o->chunk);
-    r->room = n * layers * o->chunk;
-    r->g_layer = grow(r, r->room, sizeof(int64_t));
-    r->g_chunk = grow(r, r->room, sizeof(int64_t));
-    r->g_sub = grow(r, r->room, sizeof(int64_t));
-    r->g_candidates = grow(r, r->room * r->P, sizeof(int64_t));
-    r->g_after = grow(r, r->room * r->M, sizeof(int64_t));
-    r->g_mass = grow(r, r->room * r->P, sizeof(tt_real));
-    r->g_scores = grow(r, r->room * r->P, sizeof(tt_real));
-    r->g_keep = grow(r, r->room * r->P, 1);
+    r->capacity = n * layers * o->chunk;
+    r->g_layer = grow(r, r->capacity, sizeof(int64_t));
+    r->g_chunk = grow(r, r->capacity, sizeof(int64_t));
+    r->g_sub = grow(r, r->capacity, sizeof(int64_t));
+    r->g_candidates = grow(r, r->capacity * r->P, sizeof(int64_t));
+    r->g_after = grow(r, r->capacity * r->M, sizeof(int64_t));
+    r->g_mass = grow(r, r->capacity * r->P, sizeof(tt_real));
+    r->g_scores = grow(r, r->capacity * r->P, sizeof(tt_real));
+    r->g_keep = grow(r, r->capacity * r->P, 1);
 }
 
 static void on_round(rolled *r, const tt_event *e)
@@ -84,7 +84,7 @@ static void on_round(rolled *r, const tt_event *e)
     const double *score = tt_event_values(e, "scores", TT_F64, NULL);
     const uint8_t *keep = tt_event_values(e, "keep", TT_U8, NULL);
     const int64_t *after = tt_event_values(e, "memory_after", TT_I64, &M);
-    if (r->rounds == r->room || P != r->P) {
+    if (r->rounds == r->capacity || P != r->P) {
         tt_fail(r->ctx, TT_ESHAPE, "an admission round of %lld candidates, "
                 "expected %lld", (long long)P, (long long)r->P);
         return;

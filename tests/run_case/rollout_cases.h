@@ -27,7 +27,7 @@ typedef struct rolled {
     int64_t *memory, *counters;  /* [chunks, layers, M], [chunks, layers, 3]  */
     uint8_t *filled;
     double *norm_k, *norm_v;
-    int64_t rounds, room, P;     /* admission rounds so far, at most, width   */
+    int64_t rounds, capacity, P; /* admission rounds so far, at most, width   */
     int64_t *g_layer, *g_chunk, *g_sub, *g_candidates, *g_after;
     tt_real *g_mass, *g_scores;
     uint8_t *g_keep;

@@ -151,9 +151,9 @@ static void table(run_io *io, const tt_tokenizer *tok, const char *name,
     }
     ints ids = {0}, offsets = {0};
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     push(&offsets, 0);
-    while (getline(&line, &room, f) > 0 && !io->ctx->status) {
+    while (getline(&line, &capacity, f) > 0 && !io->ctx->status) {
         const char *tab = strchr(line, '\t');
         if (*line == '#' || !tab || *line < '0' || *line > '9') continue;
         size_t n;

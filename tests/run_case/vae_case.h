@@ -26,7 +26,7 @@ typedef struct vae_case {
 void vae_turn(tt_real *dst, const tt_real *src, int64_t n, int64_t c,
               int64_t inner);
 /* n values until the end of the run. */
-tt_real *vae_room(vae_case *k, int64_t n);
+tt_real *vae_scratch(vae_case *k, int64_t n);
 /* Input "<run>.<name>", channel axis (the second) moved last; its shape as
  * stored in dim. NULL when absent. */
 tt_real *vae_get_frames(vae_case *k, const char *name, int64_t dim[5]);
@@ -50,7 +50,7 @@ tt_tensor vae_made_tensor(tt_ctx *ctx, tt_arena *arena, uint64_t seed,
 typedef struct film {
     tt_real *raw;     /* [F, H, W, 3]                                         */
     uint8_t *rgb;
-    int64_t frames, room;
+    int64_t frames, capacity;
 } film;
 
 /* Runs of a case: vae_parts.c, vae_whole.c, vae_tiny.c. */

@@ -22,7 +22,7 @@ void vae_turn(tt_real *dst, const tt_real *src, int64_t n, int64_t c,
                 dst[(b * inner + i) * c + k] = src[(b * c + k) * inner + i];
 }
 
-tt_real *vae_room(vae_case *k, int64_t n)
+tt_real *vae_scratch(vae_case *k, int64_t n)
 {
     return tt_alloc(k->ctx, &k->arena, n, sizeof(tt_real), "a VAE case");
 }
@@ -43,7 +43,7 @@ tt_real *vae_get_frames(vae_case *k, const char *name, int64_t dim[5])
         if (i >= 2) inner *= dim[i];
     }
     tt_real *raw = tt_read_real(k->ctx, &k->arena, &e->t);
-    tt_real *x = vae_room(k, dim[0] * dim[1] * inner);
+    tt_real *x = vae_scratch(k, dim[0] * dim[1] * inner);
     if (raw && x) vae_turn(x, raw, dim[0], dim[1], inner);
     return x;
 }
@@ -54,7 +54,7 @@ void vae_put_frames(vae_case *k, const char *name, const tt_real *x, int rank,
     char full[160];
     int64_t inner = 1;
     for (int i = 2; i < rank; i++) inner *= dim[i];
-    tt_real *y = vae_room(k, dim[0] * dim[1] * inner);
+    tt_real *y = vae_scratch(k, dim[0] * dim[1] * inner);
     if (!y) return;
     vae_turn(y, x, dim[0], inner, dim[1]);
     snprintf(full, sizeof full, "%s.%s", k->run, name);
@@ -93,7 +93,7 @@ tt_status run_vae_case(tt_ctx *ctx, const tt_json *json, const char *dir,
     const size_t n = sizeof kinds / sizeof kinds[0];
     size_t i = 0;
     while (i < n && strcmp(kinds[i].kind, kind) != 0) i++;
-    if (i == n) return TT_EUNSUPPORTED; /* somebody else's */
+    if (i == n) return TT_EUNSUPPORTED; /* someone else's */
     vae_case k = {.ctx = ctx, .json = json, .dir = dir, .out = out};
     char path[600];
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);

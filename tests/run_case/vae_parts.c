@@ -16,7 +16,7 @@ static void put_slot(vae_case *k, const char *name, const vae_slot *s,
     const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
     const int held = vae_slot_view(s, frame);
     const int first = held > most ? held - most : 0;
-    tt_real *x = vae_room(k, 2 * n);
+    tt_real *x = vae_scratch(k, 2 * n);
     if (!x || held == first) return;
     for (int i = first; i < held; i++)
         run_fetch(k->ctx, x + (i - first) * n, frame[i], n);
@@ -103,7 +103,7 @@ void vae_run_conv(vae_case *k, const tt_json *run)
         tt_real *x = vae_get_frames(k, name, dim);
         if (!x) return;
         const int64_t t = padded ? dim[2] : (dim[2] - kt) / stride + 1;
-        tt_real *y = vae_room(k, t * dim[3] * dim[4] * c.cout);
+        tt_real *y = vae_scratch(k, t * dim[3] * dim[4] * c.cout);
         if (padded) {
             if (slots->count == 0)
                 vae_slots_add(k->ctx, &k->arena, slots, vae_whole(dim[3]),
@@ -161,7 +161,7 @@ void vae_run_res(vae_case *k, const tt_json *run)
                           cout);
         }
         const int64_t n = dim[3] * dim[4];
-        tt_real *y = vae_room(k, dim[2] * n * cout);
+        tt_real *y = vae_scratch(k, dim[2] * n * cout);
         for (int64_t t = 0; t < dim[2]; t++)
             vae_res_step(k->ctx, y + t * n * cout, x + t * n * cin, &r,
                          slots->slot);
@@ -196,7 +196,7 @@ static int64_t up_chunk(vae_case *k, tt_real *y, const tt_real *x, int64_t t,
     const int64_t h = s->dim[0], w = s->dim[1], n = h * w * r->c;
     const int64_t out = 4 * h * w * (r->c / 2);
     const bool doubles = r->mode == VAE_UP3D && !first;
-    tt_real *pair = vae_room(k, 2 * n);
+    tt_real *pair = vae_scratch(k, 2 * n);
     for (int64_t i = 0; i < t && pair; i++, x += n) {
         if (!doubles) {
             vae_up_space(k->ctx, y + i * out, x, r, vae_whole(h), w);
@@ -262,7 +262,7 @@ void vae_run_resample(vae_case *k, const tt_json *run)
         if (j == 0)
             vae_slots_add(k->ctx, &k->arena, slots,
                           vae_whole(up ? h : h / 2), up ? w : w / 2, r.c);
-        tt_real *y = vae_room(k, 8 * dim[2] * h * w * r.c);
+        tt_real *y = vae_scratch(k, 8 * dim[2] * h * w * r.c);
         const int64_t t =
             up ? up_chunk(k, y, x, dim[2], &r, slot, j == 0)
                : down_chunk(k, y, x, dim + 2, &r, slot, j == 0);

@@ -11,7 +11,7 @@ static tt_status keep_raw(void *user, const tt_real *rgb, int64_t height,
 {
     film *f = user;
     const int64_t n = height * width * 3;
-    if (f->frames < f->room)
+    if (f->frames < f->capacity)
         vae_turn(f->raw + f->frames * n, rgb, 1, height * width, 3);
     f->frames++;
     return TT_OK;
@@ -24,7 +24,7 @@ static void tiny_decode(vae_case *k, const taehv *m, const tt_tensor *in)
     const int64_t T = in->dim[1], h = in->dim[3], w = in->dim[4];
     const int64_t each = 3 * 64 * h * w, size = TAEHV_Z * h * w;
     const tt_real *z = tt_read_real(k->ctx, &k->arena, in);
-    film f = {.room = 4 * T, .raw = vae_room(k, 4 * T * each)};
+    film f = {.capacity = 4 * T, .raw = vae_scratch(k, 4 * T * each)};
     taehv_decoder d;
     taehv_decoder_init(k->ctx, &d, &k->arena, m, h, w, 0);
     for (int64_t t = 0; t < T && !k->ctx->status; t++)
@@ -47,7 +47,7 @@ static void tiny_encode(vae_case *k, const taehv *m, const tt_tensor *in)
     const int64_t F = in->dim[1], H = in->dim[3], W = in->dim[4];
     const int64_t T = (F + 3) / 4, size = TAEHV_Z * (H / 8) * (W / 8);
     const tt_real *video = tt_read_real(k->ctx, &k->arena, in);
-    tt_real *frame = vae_room(k, 3 * H * W), *z = vae_room(k, T * size);
+    tt_real *frame = vae_scratch(k, 3 * H * W), *z = vae_scratch(k, T * size);
     taehv_encoder e;
     int64_t made = 0;
     taehv_encoder_init(k->ctx, &e, &k->arena, m, H, W);

@@ -16,7 +16,7 @@
 
 /* ---- a set of weights that no reader made -------------------------------- */
 
-enum { ROOM = 256 };
+enum { CAPACITY = 256 };
 
 /* An empty one. `file` becomes its own; NULL: its tensors are in its arena. */
 static tt_weights *weights_new(tt_ctx *ctx, tt_file *file, const char *path)
@@ -32,16 +32,18 @@ static tt_weights *weights_new(tt_ctx *ctx, tt_file *file, const char *path)
     w->ctx = ctx;
     w->path = tt_strdup(ctx, &w->arena, path);
     w->origin = tt_strdup(ctx, &w->arena, "a reference case");
-    w->item = tt_alloc0(ctx, &w->arena, ROOM, sizeof *w->item, "weights");
-    w->sorted = tt_alloc0(ctx, &w->arena, ROOM, sizeof *w->sorted, "weights");
+    w->item = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->item, "weights");
+    w->sorted = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->sorted,
+                          "weights");
     return w;
 }
 
 static void weights_add(tt_weights *w, const char *name, const tt_tensor *t)
 {
     char *own = tt_strdup(w->ctx, &w->arena, name);
-    if (w->count == ROOM)
-        tt_fail(w->ctx, TT_ESHAPE, "%s: more than %d tensors", w->path, ROOM);
+    if (w->count == CAPACITY)
+        tt_fail(w->ctx, TT_ESHAPE, "%s: more than %d tensors", w->path,
+                CAPACITY);
     if (w->ctx->status) return;
     w->sorted[w->count] = &w->item[w->count];
     w->item[w->count++] = (weight){.name = own, .stored = own, .t = *t};

@@ -66,7 +66,7 @@ typedef struct tapped {
     struct tapped *next;
     char name[64];
     int64_t dim[3];
-    int64_t frames, room;
+    int64_t frames, capacity;
     tt_real *x;
 } tapped;
 
@@ -101,13 +101,13 @@ static void tap(void *user, const char *path, tt_dtype dtype, int rank,
         *all->end = t;
         all->end = &t->next;
     }
-    if (t->frames == t->room) {
-        tt_real *x = vae_room(k, (2 * t->room + 1) * n);
+    if (t->frames == t->capacity) {
+        tt_real *x = vae_scratch(k, (2 * t->capacity + 1) * n);
         if (!x) return;
         if (t->frames)
             memcpy(x, t->x, (size_t)(t->frames * n) * sizeof *x);
         t->x = x;
-        t->room = 2 * t->room + 1;
+        t->capacity = 2 * t->capacity + 1;
     }
     memcpy(t->x + t->frames++ * n, data, (size_t)n * sizeof(tt_real));
 }
@@ -118,7 +118,7 @@ static tt_status keep_frame(void *user, const tt_real *rgb, int64_t height,
                             int64_t width)
 {
     film *f = user;
-    if (f->frames == f->room) return TT_END;
+    if (f->frames == f->capacity) return TT_END;
     const int64_t n = height * width, at = f->frames++ * n * 3;
     memcpy(f->raw + at, rgb, (size_t)n * 3 * sizeof *rgb);
     tt_rgb8_from_real(f->rgb + at, rgb, n, 3, 1);
@@ -133,7 +133,7 @@ static void put_caches(vae_case *k, const tt_vae_decoder *d, int64_t j)
     for (int i = 0; (held = tt_vae_decoder_slot(d, i, frame, dim)) >= 0; i++) {
         const int64_t n = dim[0] * dim[1] * dim[2];
         char name[64];
-        tt_real *x = vae_room(k, 2 * n);
+        tt_real *x = vae_scratch(k, 2 * n);
         if (!x || held == 0) continue;
         for (int f = 0; f < held; f++)
             run_fetch(k->ctx, x + f * n, frame[f], n);
@@ -155,8 +155,8 @@ static void run_decode(vae_case *k, const tt_json *run, const tt_vae *v)
     const int64_t T = e->t.dim[2], h = e->t.dim[3], w = e->t.dim[4];
     const int64_t F = 1 + 4 * (T - 1), pixels = 64 * h * w;
     const tt_real *z = tt_read_real(k->ctx, &k->arena, &e->t);
-    tt_real *frame = vae_room(k, v->z * h * w);
-    film f = {.room = F, .raw = vae_room(k, F * pixels * 3),
+    tt_real *frame = vae_scratch(k, v->z * h * w);
+    film f = {.capacity = F, .raw = vae_scratch(k, F * pixels * 3),
               .rgb = tt_alloc(k->ctx, &k->arena, F * pixels * 3, 1, "film")};
     tt_vae_decoder *d = NULL;
     if (!k->ctx->status) tt_vae_decoder_open(k->ctx, &d, v, h, w);
@@ -184,8 +184,8 @@ static void run_encode(vae_case *k, const tt_vae *v)
     if (!video) return;
     const int64_t F = dim[2], H = dim[3], W = dim[4];
     const int64_t T = 1 + (F - 1) / 4, n = (H / 8) * (W / 8);
-    tt_real *z = vae_room(k, v->z * n);
-    tt_real *all = vae_room(k, T * v->z * n);
+    tt_real *z = vae_scratch(k, v->z * n);
+    tt_real *all = vae_scratch(k, T * v->z * n);
     tt_vae_encoder *e = NULL;
     if (!k->ctx->status) tt_vae_encoder_open(k->ctx, &e, v, H, W);
     for (int64_t j = 0; j < F && !k->ctx->status; j++) {

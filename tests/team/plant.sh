@@ -86,7 +86,7 @@ try 'Deep Forcing divides by the heads held' \
 try 'Deep Forcing asks in another order of heads' src/team/exchange.c \
     'rows + (i * all + first) * unit, block' \
     'rows + (i * all + all - k - first) * unit, block'
-try 'a query reads the head beside it' src/dit/self_attention.c \
+try 'a query reads the head next to it' src/dit/self_attention.c \
     'a.k = window->k + h * D;' 'a.k = window->k + (h + 1) % g->H * D;'
 
 test=rollout/test_rank_states made='latents of'
@@ -97,12 +97,12 @@ echo "|---|---|---|"
 try 'a rank that holds a head does not get it' src/team/exchange.c \
     'h < held.lo || h >= held.hi' \
     'h < cut_first_heads(t, H, r).lo || h >= cut_first_heads(t, H, r).hi'
-try 'a head is stored as the one beside it' src/rollout/state.c \
+try 'a head is stored as the one next to it' src/rollout/state.c \
     'x + t * width + held * D' 'x + t * width + (held + 1) % g->H * D'
 try 'rank 0 keeps what it had of a head' src/rollout/state.c \
     'if (!s->first || ctx->status) continue;' \
     'if (!s->first || ctx->status || !holds(g, h)) continue;'
-try 'a head of the state of a policy goes to the one beside it' \
+try 'a head of the state of a policy goes to the one next to it' \
     src/rollout/state.c 'to + (size_t)(i * g->H + h - g->first) * s.unit' \
     'to + (size_t)(i * g->H + (h - g->first + 1) % g->H) * s.unit'
 try 'the state of TetherCache is that of all heads' src/cache/tether_state.c \
@@ -114,16 +114,16 @@ echo
 test=vae/test_bands made=pictures inside='history of'
 echo "| fault | teams whose pictures differ | ranks whose history differs |"
 echo "|---|---|---|"
-try 'lines beside a band are those of an earlier frame' src/vae/causal_conv.c \
+try 'lines next to a band are those of an earlier frame' src/vae/causal_conv.c \
     'tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);' \
     'if (s->count < 2)
          tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);'
-try 'lines beside a band are off by one' src/team/exchange.c \
+try 'lines next to a band are off by one' src/team/exchange.c \
     'x + (end - 1) * width' 'x + (end - 1 - (b->lines > 1)) * width'
 try 'the line above comes from below' src/team/exchange.c \
     'if (b->above) tt_put(ctx, x, theirs,' \
     'if (b->above) tt_put(ctx, x, theirs + (b->below ? width : 0),'
-try 'a frame that is not shown keeps old lines beside it' src/vae/decoder.c \
+try 'a frame that is not shown keeps old lines next to it' src/vae/decoder.c \
     'vae_conv_pass(ctx, slot);' 'vae_slot_push(slot);'
 try 'a band is padded where there is a line' src/vae/causal_conv.c \
     'c->kh / 2 - (int)h->above' 'c->kh / 2'

@@ -73,7 +73,7 @@ static tt_real *rows_of(tt_ctx *c, const sizes *s)
     const tt_range own = tt_team_rows(c, s->T);
     const int64_t n = (own.hi - own.lo) * s->H * s->D;
     tt_real *x = tt_values(c, n);
-    tt_host *y = tt_room(c, x, n);
+    tt_host *y = tt_map_write(c, x, n);
     for (int64_t i = 0; y && i < n; i++)
         y[i] = value(own.lo + i / s->D / s->H, i / s->D % s->H, i % s->D);
     tt_put(c, x, y, n);
@@ -105,7 +105,7 @@ static tt_real *answers_of(tt_ctx *c, const sizes *s)
     const tt_range heads = tt_team_heads(c, s->H);
     const int64_t n = s->T * s->H * s->D;
     tt_real *x = tt_values(c, n);
-    tt_host *y = tt_room(c, x, n), *at = y;
+    tt_host *y = tt_map_write(c, x, n), *at = y;
     for (int64_t h = heads.lo; y && h < heads.hi; h++) {
         const tt_range q = tt_team_queries(c, s->H, s->T, h);
         for (int64_t t = q.lo; t < q.hi; t++)
@@ -115,7 +115,7 @@ static tt_real *answers_of(tt_ctx *c, const sizes *s)
     return x;
 }
 
-/* Lines of a band with those beside it, from the rows of T; all lines; and on
+/* Lines of a band with those next to it, from the rows of T; all lines; and on
  * rank 0. */
 static int wrong_lines(tt_ctx *c, const sizes *s)
 {
@@ -127,7 +127,7 @@ static int wrong_lines(tt_ctx *c, const sizes *s)
     tt_real *x = tt_values(c, (seen.hi - seen.lo) * s->D);
     if (!x) return 1;
     tt_real *own = x + b.above * s->D;
-    tt_host *y = tt_room(c, own, b.lines * s->D);
+    tt_host *y = tt_map_write(c, own, b.lines * s->D);
     for (int64_t i = 0; y && i < b.lines * s->D; i++)
         y[i] = value(b.first + i / s->D, 0, i % s->D);
     tt_put(c, own, y, b.lines * s->D);

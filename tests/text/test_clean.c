@@ -4,7 +4,7 @@
  *
  * Known answers  ref_data/t5_tokenizer/clean.tsv. Class mojibake needs ftfy's
  *                encoding repair, which is left out: those rows are counted,
- *                not judged, but must still be accepted.
+ *                not checked, but must still be accepted.
  * Properties     cleaning is idempotent on every row without '&';
  *                malformed text is refused. */
 #include "tests/text/tsv.h"

@@ -5,7 +5,7 @@
  * Property: at ranks that divide nothing, at more ranks than rows of a latent
  * frame and at unequal shares, rank 0 hands out the pictures of one rank, bit
  * by bit, and every rank's history is its lines of one rank's history: a frame
- * that becomes history with wrong lines beside it shows two frames later. The
+ * that becomes history with wrong lines next to it shows two frames later. The
  * latents are as many as that takes. Taps are whole, in the order of one rank.
  * Who stops stops all. The small decoder runs on rank 0. */
 #include <stdio.h>

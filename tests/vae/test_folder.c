@@ -35,7 +35,7 @@ static tt_status keep(void *user, const tt_real *rgb, int64_t h, int64_t w)
     return TT_OK;
 }
 
-/* The slots of a decoder behind its last frame; `size` bytes are a value. */
+/* The slots of a decoder after its last frame; `size` bytes are a value. */
 static void same_slots(const tt_vae_decoder *a, const tt_vae_decoder *b,
                        size_t size)
 {

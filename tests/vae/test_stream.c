@@ -53,7 +53,7 @@ static bool read_latents(test_case *c, latents *out, const char *name)
 
 typedef struct film {
     tt_real *x;
-    size_t n, room;    /* values                                              */
+    size_t n, capacity;    /* values                                          */
     int64_t frames;
 } film;
 
@@ -61,9 +61,9 @@ static tt_status keep(void *user, const tt_real *rgb, int64_t h, int64_t w)
 {
     film *f = user;
     const size_t n = (size_t)(h * w * 3);
-    if (f->n + n > f->room) {
-        f->room = 2 * (f->n + n);
-        f->x = realloc(f->x, f->room * sizeof *f->x);
+    if (f->n + n > f->capacity) {
+        f->capacity = 2 * (f->n + n);
+        f->x = realloc(f->x, f->capacity * sizeof *f->x);
     }
     memcpy(f->x + f->n, rgb, n * sizeof *rgb);
     f->n += n;
@@ -275,7 +275,7 @@ static void check_stats(void)
 
     write_config(dir, "{\"z_dim\": 2, \"latents_mean\": [0.5, -1], "
                       "\"latents_std\": [2, 4.25]}");
-    expect_ok(vae_find_stats(ctx, mean, std, 2, file), "config beside a file");
+    expect_ok(vae_find_stats(ctx, mean, std, 2, file), "config next to a file");
     expect(mean[0] == 0.5 && mean[1] == -1 && std[1] == 4.25, "its values");
     mean[1] = 0;
     expect_ok(vae_find_stats(ctx, mean, std, 2, dir), "config in a folder");

@@ -125,7 +125,7 @@ static inline void lab_pictures(lab *l)
 }
 
 /* A text, a rollout long enough for TetherCache to edit, two latent frames to
- * pictures and five pictures to latents, every operator call judged. With
+ * pictures and five pictures to latents, every operator call checked. With
  * `first`, until something fails. */
 static inline void lab_model(lab *l, tt_report *report, const tt_ops *ops,
                              const tt_arith *arith, bool first)

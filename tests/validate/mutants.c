@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The operators are written as in src/ops/golden, with the faults of mutants.h
- * beside the lines they replace. A plug-in may keep state; this one remembers
+ * next to the lines they replace. A plug-in may keep state; this one remembers
  * which fault is planted, where it took effect, and how often it was called. */
 #include <float.h>
 #include <math.h>

@@ -16,7 +16,7 @@ X(LINEAR_NO_BIAS, "linear", "bias left out", "bias missing")                   \
 X(LINEAR_BIAS_TWICE, "linear", "bias added twice", "bias added twice")         \
 X(LINEAR_BIAS_NEXT, "linear", "bias of the next channel",                      \
   "bias of the neighbouring channel")                                          \
-X(LINEAR_TURNED, "linear", "weight read as [in, out]", "weight transposed")    \
+X(LINEAR_TRANSPOSED, "linear", "weight as [in, out]", "weight transposed")     \
 X(LINEAR_TAIL, "linear", "terms past a multiple of 8 dropped",                 \
   "terms of the sums are dropped")                                             \
 X(LINEAR_BLOCKS, "linear", "only the last block of 512 terms survives",        \
@@ -53,9 +53,9 @@ X(LINEAR_TINY, "linear", "result 1 + 1e-4 times too large",                    \
 X(LINEAR_STEP, "linear", "0.1 % too large in the third step",                  \
   "scaled by 1.001")                                                           \
 X(LINEAR_WRITES, "linear", "the bias is written to", "changed its inputs")     \
-X(LINEAR_OUTSIDE, "linear", "writes 900 elements behind its output",           \
+X(LINEAR_OUTSIDE, "linear", "writes 900 elements after its output",            \
   "wrote outside")                                                             \
-X(LINEAR_READS, "linear", "reads one element behind x", "NaN")                 \
+X(LINEAR_READS, "linear", "reads one element after x", "NaN")                  \
 X(LINEAR_NARROW_W, "linear", "weight rounded to bf16",                         \
   "weight is rounded to bf16")                                                 \
 /* attention */                                                                \
@@ -71,7 +71,7 @@ X(ATT_LONG, "attention", "one masked key takes part",                          \
   "masked key takes part")                                                     \
 X(ATT_NO_BIAS, "attention", "relative bias ignored",                           \
   "relative bias ignored")                                                     \
-X(ATT_BIAS_TURNED, "attention", "relative bias transposed",                    \
+X(ATT_BIAS_TRANSPOSED, "attention", "relative bias transposed",                \
   "relative bias transposed")                                                  \
 X(ATT_BIAS_OFF, "attention", "relative bias off by one", "off by one")         \
 X(ATT_HEADS, "attention", "K and V of the next head",                          \
@@ -108,7 +108,7 @@ X(ATT_KV_FRAME, "attention", "K and V of the last frame exchanged",            \
   "exchanged")                                                                 \
 /* conv */                                                                     \
 X(CONV_FLIPPED, "conv", "kernel flipped", "kernel flipped")                    \
-X(CONV_TURNED, "conv", "kernel read as [kw, kh]", "kernel transposed")         \
+X(CONV_TRANSPOSED, "conv", "kernel read as [kw, kh]", "kernel transposed")     \
 X(CONV_PAD, "conv", "one row of padding too many", "padding off by one")       \
 X(CONV_STRIDE, "conv", "phase of the stride", "padding off by one")            \
 X(CONV_UP, "conv", "phase of the upsampling",                                  \

@@ -35,7 +35,7 @@ static int deeper(volatile int depth)
 
 static void write_far(tt_real *y)
 {
-    ((volatile char *)y)[400000] = 1;    /* behind all canaries */
+    ((volatile char *)y)[400000] = 1;    /* after all canaries */
 }
 
 /* A child that goes on; as a daemon it leaves all groups. */

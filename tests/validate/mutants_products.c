@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Written as in src/ops/golden, with the faults of mutants.h beside the lines
+ * Written as in src/ops/golden, with the faults of mutants.h next to the lines
  * they replace. */
 #include <float.h>
 #include <math.h>
@@ -52,7 +52,7 @@ static int layer_of(const void *w)
     return planted.layers - 1;
 }
 
-/* The number behind "chunk." or "step." in the path, -1 without. */
+/* The number after "chunk." or "step." in the path, -1 without. */
 static int path_number(const tt_ctx *ctx, const char *scope)
 {
     const char *at = strstr(ctx->path, scope);
@@ -88,11 +88,11 @@ void mutant_linear(tt_ctx *ctx, const tt_linear_args *p)
     bool large = false;
     for (int64_t k = 0; k < p->n * i; k++)
         if (fabs((double)p->x[k]) > 100) large = true;
-    if (PLANTED(LINEAR_TURNED)) {
-        tt_real *turned = tt_scratch(ctx, o * i);
-        for (int64_t k = 0; turned && k < o * i; k++)
-            turned[k] = w[k % i * o + k / i];
-        w = turned ? turned : w;
+    if (PLANTED(LINEAR_TRANSPOSED)) {
+        tt_real *transposed = tt_scratch(ctx, o * i);
+        for (int64_t k = 0; transposed && k < o * i; k++)
+            transposed[k] = w[k % i * o + k / i];
+        w = transposed ? transposed : w;
     }
     for (int64_t r = 0; r < p->n; r++)
         for (int64_t c = 0; c < o; c++) {
@@ -159,7 +159,7 @@ static tt_real logit(const tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     if (PLANTED_IF(ATT_LONG, a->key_mask && j > 0 && a->key_mask[j - 1]))
         masked = false;
     if (masked) return -FLT_MAX;
-    if (PLANTED_IF(ATT_BIAS_TURNED, a->rel_bias)) at = i - j + a->N - 1;
+    if (PLANTED_IF(ATT_BIAS_TRANSPOSED, a->rel_bias)) at = i - j + a->N - 1;
     if (PLANTED_IF(ATT_BIAS_OFF, a->rel_bias)) at -= at > 0;
     if (a->rel_bias && !PLANTED(ATT_NO_BIAS))
         s += a->rel_bias[h * (2 * a->N - 1) + at];
@@ -296,7 +296,7 @@ static void reorder(tt_ctx *ctx, tt_real *w, const tt_conv_args *p)
         int64_t at = k;
 #define TAP(a_, u_, v_) ((((o * A + (a_)) * U + (u_)) * V + (v_)) * C + c)
         if (PLANTED_IF(CONV_FLIPPED, U > 1)) at = TAP(a, U - 1 - u, V - 1 - v);
-        if (PLANTED_IF(CONV_TURNED, U == V && U > 1)) at = TAP(a, v, u);
+        if (PLANTED_IF(CONV_TRANSPOSED, U == V && U > 1)) at = TAP(a, v, u);
         if (PLANTED_IF(CONV_LAYOUT, A * U * V > 1))
             at = (((o * C + c) * A + a) * U + u) * V + v;
 #undef TAP

@@ -1,4 +1,4 @@
-/* test_backend.c: honest backends pass, and what judges them can fail.
+/* test_backend.c: honest backends pass, and what checks them can fail.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -44,7 +44,7 @@ static void test_metrics(void)
 }
 
 /* Cosine 1 and a tiny relative error: one row of small values is wrong. */
-static void test_judge(void)
+static void test_check(void)
 {
     enum { ROWS = 100, C = 64 };
     static double want[ROWS * C], got[ROWS * C], emul[ROWS * C];
@@ -54,16 +54,16 @@ static void test_judge(void)
         emul[i] = want[i] * (1 + (i % 3 - 1) * 0x1p-25);
         got[i] = want[i] * (1 + (i % 5 - 2) * 0x1p-26);
     }
-    tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
+    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
     expect(v.outcome == TT_PASS, "another order of rounding errors passes");
     for (int i = 7 * C; i < 8 * C; i++) got[i] *= 1.0001;
-    tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
+    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
     expect(v.outcome == TT_MISMATCH && !strncmp(v.where, "[7, ", 4),
            "a row of small values is judged by itself, got %s", v.where);
     expect(v.m.cosine > 0.9999999999, "which the cosine does not see");
     memcpy(got, want, sizeof got);
     got[5 * C + 3] = NAN;
-    tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
+    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
     expect(v.outcome == TT_MISMATCH && !strcmp(v.where, "[5, 3]"), "NaN");
 }
 
@@ -277,7 +277,7 @@ int main(void)
     ctx = test_begin("validate/backend");
     test_formats();
     test_metrics();
-    test_judge();
+    test_check();
 #ifdef TT_REAL_DOUBLE
     printf("note: operators and model are judged in the float build\n");
 #else

@@ -35,7 +35,7 @@ static const mistake list[OP_KINDS] = {
                       "tau and 1 - tau exchanged"},
 };
 
-/* Results of theirs, judged by what the case expects. */
+/* Results of theirs, checked by what the case expects. */
 static void check_hint(const char *dir, const op_call *q, const mistake *m)
 {
     char want[400], emul[400];
@@ -107,7 +107,7 @@ static void put_dump(const char *path, const row *r, int n)
     expect_ok(tt_st_finish(w), path);
 }
 
-/* Their last tensor beside ours of its name: what is said of it. A hint that
+/* Their last tensor next to ours of its name: what is said of it. A hint that
  * begins with `not` must not be there. */
 static void check_rule(const char *what, const row *theirs, int n,
                        const row *ours, const char *hint)

@@ -1,5 +1,5 @@
-/* test_classes.c: backends that compute a class, judged by their bits, and what
- * is said of those that compute another one.
+/* test_classes.c: backends that compute a class, checked by their bits, and
+ * what is said of those that compute another one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

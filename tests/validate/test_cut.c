@@ -111,7 +111,7 @@ static tt_report *checked(const char *arith, const char *op, uint64_t seed)
     tt_ops t = *tt_ops_default();
     tt_report *r = NULL;
     t.of_class = NULL;
-    t.laid = NULL;
+    t.packed = NULL;
 #define ENTRY(op, OP) t.op = run_##op;
     TT_OPS(ENTRY)
     if (expect_ok(tt_report_new(ctx, &r, arith, a), "report"))

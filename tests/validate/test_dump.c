@@ -204,7 +204,7 @@ static void test_ties(void)
 {
     tt_report *r = compare(PICK_NEAR, "f32", false, false);
     expect(tt_report_passed(r) && tt_report_count(r, TT_TIE) == 1
-           && tt_report_count(r, TT_UNJUDGED) == 1
+           && tt_report_count(r, TT_UNCHECKED) == 1
            && tt_report_compared(r) == 6,
            "a tie and what follows it: %lld ties, %lld of 7 compared",
            (long long)tt_report_count(r, TT_TIE),
@@ -217,13 +217,13 @@ static void test_ties(void)
 }
 
 /* Our run in the declared arithmetic picks other frames, theirs the same as we:
- * behind that its error is not known, but one far beyond its distance is. */
+ * after that its error is not known, but one far beyond its distance is. */
 static void test_astray(void)
 {
     static const struct {
         fault f;
         bool pass;
-        int unjudged;
+        int unchecked;
     } c[] = {{NONE, true, 0}, {LATE, true, 1}, {LATE_FAR, false, 0}};
     put_dump(at("emul"), PICK_NEAR);
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
@@ -235,9 +235,9 @@ static void test_astray(void)
             .want = at("want"), .got = at("got"), .emul = at("emul"),
             .arith = tt_arith_find("f32")}), "comparison");
         expect(tt_report_passed(r) == c[i].pass &&
-               tt_report_count(r, TT_UNJUDGED) == c[i].unjudged,
-               "behind a flip of ours, %d: %lld not judged", (int)c[i].f,
-               (long long)tt_report_count(r, TT_UNJUDGED));
+               tt_report_count(r, TT_UNCHECKED) == c[i].unchecked,
+               "after a flip of ours, %d: %lld not judged", (int)c[i].f,
+               (long long)tt_report_count(r, TT_UNCHECKED));
         tt_report_free(r);
     }
 }
@@ -525,7 +525,7 @@ static void test_numbers(void)
     }
 }
 
-/* Beside an extent of 0 the others may be anything; no product of them. */
+/* Next to an extent of 0 the others may be anything; no product of them. */
 static void test_empty(void)
 {
     const int64_t dim[] = {0, INT64_C(1) << 62, 8};
@@ -572,7 +572,7 @@ static void test_frames(void)
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
         .want = at("a"), .got = at("b"), .arith = tt_arith_find("bf16")}),
         "frames");
-    expect(tt_report_count(r, TT_TIE) == 1, "a tie behind empty frames");
+    expect(tt_report_count(r, TT_TIE) == 1, "a tie after empty frames");
     tt_report_free(r);
 }
 
@@ -592,7 +592,7 @@ static void test_nonfinite(void)
         const double got[2] = {1, c[i].got}, want[2] = {1, c[i].want},
                      emul[2] = {1, c[i].emul};
         tt_verdict v = {.rank = 1, .dim = {2}};
-        tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, 2, 2);
+        tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, 2, 2);
         expect((v.outcome == TT_PASS) == c[i].pass, "judge, nonfinite %d",
                (int)i);
     }
@@ -600,10 +600,10 @@ static void test_nonfinite(void)
     static const struct {
         double got, want, emul;
         tt_outcome outcome;
-    } f16[] = {{INFINITY, 1e6, INFINITY, TT_UNJUDGED},
-               {65504, 1e6, INFINITY, TT_UNJUDGED},
-               {-INFINITY, -1e6, NAN, TT_UNJUDGED},
-               {NAN, 1e6, NAN, TT_UNJUDGED}, {1e6, 1e6, NAN, TT_PASS},
+    } f16[] = {{INFINITY, 1e6, INFINITY, TT_UNCHECKED},
+               {65504, 1e6, INFINITY, TT_UNCHECKED},
+               {-INFINITY, -1e6, NAN, TT_UNCHECKED},
+               {NAN, 1e6, NAN, TT_UNCHECKED}, {1e6, 1e6, NAN, TT_PASS},
                {NAN, 1e6, INFINITY, TT_MISMATCH}, {0, 1e6, NAN, TT_MISMATCH},
                {-1e30, 1e6, NAN, TT_MISMATCH},
                {-3, 1e6, INFINITY, TT_MISMATCH},
@@ -612,19 +612,19 @@ static void test_nonfinite(void)
     for (size_t i = 0; i < sizeof f16 / sizeof f16[0]; i++) {
         const double got[2] = {f16[i].got, 1}, want[2] = {f16[i].want, 1},
                      emul[2] = {f16[i].emul, 1};
-        const bool skips = f16[i].outcome == TT_UNJUDGED;
+        const bool skips = f16[i].outcome == TT_UNCHECKED;
         tt_verdict v = {.rank = 1, .dim = {1}};
-        tt_verdict_judge(&v, tt_arith_find("f16"), got, want, emul, 1, 1);
+        tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 1, 1);
         expect(v.outcome == f16[i].outcome, "f16 %d alone", (int)i);
         v = (tt_verdict){.rank = 1, .dim = {2}};
-        tt_verdict_judge(&v, tt_arith_find("f16"), got, want, emul, 2, 2);
+        tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 2, 2);
         expect(v.outcome == (skips ? TT_PASS : f16[i].outcome), "f16 %d",
                (int)i);
         expect(skips == (strstr(v.hint, "not judged: 1 of 2") != NULL),
                "f16 %d says \"%s\"", (int)i, v.hint);
     }
     tt_verdict none = {.rank = 1, .dim = {0}};
-    tt_verdict_judge(&none, tt_arith_find("f32"), NULL, NULL, NULL, 0, 0);
+    tt_verdict_check(&none, tt_arith_find("f32"), NULL, NULL, NULL, 0, 0);
     expect(none.outcome == TT_PASS && none.m.n == 0, "judge, no elements");
 }
 

@@ -166,7 +166,7 @@ static void rope(tt_ctx *c, const tt_rope_args *a)
             pos[3 * i] = a->pos[3 * (i - 2 * L)];
     }
     own.pos = pos;
-    static int64_t turn;                 /* keys are turned behind queries */
+    static int64_t turn;                 /* keys are turned after queries */
     for (int64_t i = 0; pos && is(c, "origin") && turn % 2 && i < a->T; i++)
         pos[3 * i]++;
     turn++;
@@ -298,7 +298,7 @@ static void write_tensor(void *user, const char *path, tt_dtype dtype, int rank,
     static double x[4096], y[4096];
     static float single[4096];
     int64_t n = 1;
-    /* chunks behind the one with the mistake show nothing more */
+    /* chunks after the one with the mistake show nothing more */
     if (!strncmp(path, "chunk.", 6) && path[6] > planted->tensor[6]) l.stop = 1;
     for (int i = 0; i < rank; i++) n *= dim[i];
     const bool real = dtype == TT_F32 || dtype == TT_F64;
@@ -347,7 +347,8 @@ static void run(const tt_ops *ops, const char *out, const char *theirs)
 }
 
 /* Their dump against ours in that arithmetic. */
-static void judge(const mistake *m, const tt_ops *theirs, const tt_arith *arith)
+static void check_named(const mistake *m, const tt_ops *theirs,
+                        const tt_arith *arith)
 {
     tt_report *r = NULL;
     tt_explain *e = NULL;
@@ -377,7 +378,7 @@ static void check(const mistake *m, const tt_arith *arith)
     theirs.modulate = modulate, theirs.layer_norm = layer_norm;
     theirs.gate_add = gate_add, theirs.linear = linear;
     theirs.col_blend = col_blend;
-    judge(m, &theirs, arith);
+    check_named(m, &theirs, arith);
 }
 
 /* ---- every bit of a class ------------------------------------------------ */
@@ -440,13 +441,13 @@ static void check_sums(const mistake *m)
     tt_ops theirs = *tt_ops_default();
     theirs.linear = split_linear;
     if (!strcmp(m->name, "F32_SPLIT"))
-        judge(m, &theirs, tt_arith_bits(tt_arith_find("f32")));
+        check_named(m, &theirs, tt_arith_bits(tt_arith_find("f32")));
     for (int i = 0; i < CLASS_MUTANTS; i++) {
         const class_mutant *fault = &class_mutants[i];
         if (strcmp(fault->name, m->name) || !class_mutant_table(&theirs, fault))
             continue;
         theirs.linear = class_linear;
-        judge(m, &theirs, tt_arith_bits(tt_arith_find(fault->cls)));
+        check_named(m, &theirs, tt_arith_bits(tt_arith_find(fault->cls)));
     }
 }
 

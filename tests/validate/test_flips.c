@@ -1,5 +1,5 @@
 /* test_flips.c: picks of frames: what is a tie, what follows from it, and that
- * nothing is let through behind it.
+ * nothing is let through after it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -150,12 +150,12 @@ static void expect_rounds(bool astray, int kept, const double *s,
     expect(outcome == TT_MISMATCH ? v && !strcmp(v->path, "chunk.0/grab.layer.1"
                                                  ".0.keep") : !v,
            "%s: %s, %s", what, v ? v->path : "passed", v ? v->hint : "");
-    /* behind a flip of the emulation scores are not judged */
-    expect(tt_report_count(l.report, TT_UNJUDGED) ==
-           (astray && outcome != TT_MISMATCH) + (outcome == TT_UNJUDGED) &&
+    /* after a flip of the emulation scores are not checked */
+    expect(tt_report_count(l.report, TT_UNCHECKED) ==
+           (astray && outcome != TT_MISMATCH) + (outcome == TT_UNCHECKED) &&
            tt_report_count(l.report, TT_TIE) == (outcome == TT_TIE),
            "%s: %lld not judged, %lld ties", what,
-           (long long)tt_report_count(l.report, TT_UNJUDGED),
+           (long long)tt_report_count(l.report, TT_UNCHECKED),
            (long long)tt_report_count(l.report, TT_TIE));
     tt_report_free(l.report);
     for (int i = 0; i < 3; i++) rounds_clear(&l.lane[i].rounds);
@@ -168,7 +168,7 @@ static void test_lockstep(void)
     expect_rounds(true, 0, plain, TT_PASS, "the emulation flips");
     expect_rounds(false, 2, plain, TT_MISMATCH, "the worst is kept");
     expect_rounds(true, 2, plain, TT_MISMATCH, "and the emulation flips");
-    expect_rounds(true, 1, other, TT_UNJUDGED, "the best of other scores");
+    expect_rounds(true, 1, other, TT_UNCHECKED, "the best of other scores");
 }
 
 /* ---- what a flip reaches ------------------------------------------------- */
@@ -243,7 +243,7 @@ typedef struct trace {
     int flip;              /* round that keeps candidate 1 in place of 0; -1  */
     int wrong;             /* round whose scores are 1 % too large; -1        */
     int memory;            /* chunk with another memory_index; -1             */
-    bool whole;            /* a whole number off by one behind 2^53           */
+    bool whole;            /* a whole number off by one after 2^53            */
     bool nowhere;          /* rounds are of a chunk that is not there         */
     int gross;             /* chunk whose shares are far off; -1              */
 } trace;
@@ -292,9 +292,9 @@ static void put_trace(const char *path, trace t)
 }
 
 /* Compare a trace of theirs with ours; `path` of the first failure, NULL when
- * there is none; how many ties and tensors that were not judged. */
+ * there is none; how many ties and tensors that were not checked. */
 static void expect_trace(trace theirs, trace emul, const char *path, int ties,
-                         int unjudged, const char *what)
+                         int unchecked, const char *what)
 {
     tt_report *r = NULL;
     trace ours = honest;
@@ -311,11 +311,11 @@ static void expect_trace(trace theirs, trace emul, const char *path, int ties,
     expect(path ? v && !strcmp(v->path, path) : !v, "%s: %s, %s", what,
            v ? v->path : "passed", v ? v->hint : "");
     expect(tt_report_count(r, TT_TIE) == ties &&
-           tt_report_count(r, TT_UNJUDGED) == unjudged,
+           tt_report_count(r, TT_UNCHECKED) == unchecked,
            "%s: %lld ties, %lld not judged", what,
            (long long)tt_report_count(r, TT_TIE),
-           (long long)tt_report_count(r, TT_UNJUDGED));
-    expect(tt_report_compared(r) + unjudged == 7, "%s: all are counted", what);
+           (long long)tt_report_count(r, TT_UNCHECKED));
+    expect(tt_report_compared(r) + unchecked == 7, "%s: all are counted", what);
     tt_report_free(r);
 }
 
@@ -342,8 +342,8 @@ static void test_traces(void)
     expect_trace(t, bf16, "memory_index", 0, 0, "a pick that is no tie");
     t = honest;
     t.whole = true;
-    expect_trace(t, bf16, "seeds", 0, 0, "whole numbers behind 2^53");
-    /* our own run in bf16 goes another way: it allows nothing behind that */
+    expect_trace(t, bf16, "seeds", 0, 0, "whole numbers after 2^53");
+    /* our own run in bf16 goes another way: it allows nothing after that */
     trace own = bf16;
     own.flip = 2;
     t = honest, t.noise = -8e-4;

@@ -10,11 +10,11 @@
  *   test_mutation NAME...        these faults, with everything that was said
  *
  * Each fault of mutants.h is looked for twice: operator by operator on random
- * inputs, and inside runs of small models where every call is judged. A fault
+ * inputs, and inside runs of small models where every call is checked. A fault
  * that only appears in a layer or after some calls must be found in the model.
  * Required: every fault found; the operator right for 95 in 100; of those found
  * in the model, the layer right for 95 in 100; a fitting hint for 70 in 100; no
- * alarm from honest backends. The plug-in lies beside this program. */
+ * alarm from honest backends. The plug-in lies next to this program. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <time.h>

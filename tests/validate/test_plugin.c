@@ -114,7 +114,7 @@ static void test_filled(tt_ops *table)
 
 /* Pairs of operators are all there or none, and what our attention lays out is
  * not given to theirs. */
-static void test_beside(tt_ops *table)
+static void test_adjacent(tt_ops *table)
 {
     const tt_ops whole = *table;
     const tt_fused part = {.linear_gelu = gelu_pair};
@@ -122,13 +122,13 @@ static void test_beside(tt_ops *table)
     table->fused = &part;
     refused(TT_EFORMAT, "some of the pairs", "fused");
     table->fused = NULL;
-    table->laid = tt_ops_default()->laid;
+    table->packed = tt_ops_default()->packed;
     expect_ok(tt_plugin_open(ctx, &p, path), "a copy of our table");
-    expect(!p.ops.laid, "lays out nothing that stays");
+    expect(!p.ops.packed, "lays out nothing that stays");
     tt_plugin_close(&p);
-    table->laid = lay;
+    table->packed = lay;
     expect_ok(tt_plugin_open(ctx, &p, path), "a layout of its own");
-    expect(p.ops.laid == lay, "is taken as it is");
+    expect(p.ops.packed == lay, "is taken as it is");
     tt_plugin_close(&p);
     *table = whole;
 }
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
         test_abi(get());
         test_lifetime(get());
         test_filled(get());
-        test_beside(get());
+        test_adjacent(get());
         tt_plugin p;
         expect_ok(tt_plugin_open(ctx, &p, path), "as it was");
         tt_plugin_close(&p);

@@ -1,5 +1,5 @@
 /* test_watch.c: what an operator may not do, however right its values are, and
- * calls too large to be judged whole.
+ * calls too large to be checked whole.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -36,7 +36,7 @@ static bool is(const char *what)
 static void bad_silu(tt_ctx *c, const tt_silu_args *a)
 {
     calls++;
-    if (is("far behind")) a->x[a->n + 1000] = 1;
+    if (is("far after")) a->x[a->n + 1000] = 1;
     if (is("far in front")) a->x[-1000] = 1;
     if (is("aligned only") && (uintptr_t)a->x % 16) a->x[a->n - 1] = 0;
     tt_ops_default()->silu(c, a);
@@ -116,7 +116,7 @@ static void test_operators(void)
 {
     expect_check("nothing", "silu", NULL, NULL);
     expect_check("nothing", "linear", NULL, NULL);
-    expect_check("far behind", "silu", "outside its output", NULL);
+    expect_check("far after", "silu", "outside its output", NULL);
     expect_check("far in front", "silu", "outside its output", NULL);
     expect_check("aligned only", "silu", "", NULL);
     expect_check("aligned only", "col_blend", "", NULL);

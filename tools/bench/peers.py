@@ -144,7 +144,7 @@ def serve():
                                ) else torch.float32
     if runtime != "torch":
         import torch._inductor.config as options
-        options.freezing = True          # weights are laid out once
+        options.freezing = True          # weights are packed once
 
     def random(*shape):
         return torch.randn(*shape, dtype=dtype)

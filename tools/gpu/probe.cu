@@ -187,7 +187,7 @@ template <int N, bool FROM_REGISTERS> __global__ void __launch_bounds__(256, 1)
     written();
     __syncthreads();
     const uint64_t a = matrix_at(mem + threadIdx.x / 128 * 64 * BLOCK_K, 0);
-    const uint64_t b = FROM_REGISTERS ? turned_at(mem)
+    const uint64_t b = FROM_REGISTERS ? transposed_at(mem)
                                       : matrix_at(mem + BLOCK_FACTORS, 0);
     const factors_of x = {{0x3f813f02u + threadIdx.x, 0x3f833f04u,
                            0xbf853f06u, 0x3f87bf08u}};

@@ -134,7 +134,7 @@ __global__ void by_wgmma(float *out, uint64_t first)
 }
 
 /* The same with a in registers and b turned: columns lie side by side. */
-__global__ void by_turned(float *out, uint64_t first)
+__global__ void by_transposed(float *out, uint64_t first)
 {
 #if HAS_WGMMA
     bf16 *const mem = reinterpret_cast<bf16 *>(shared_memory);
@@ -152,7 +152,7 @@ __global__ void by_turned(float *out, uint64_t first)
         a.r[w] = factor(p, at) | factor(p, at + 1) << 16;
     }
     fill(acc, p);
-    wgmma(acc, a, turned_at(mem));
+    wgmma(acc, a, transposed_at(mem));
     take(out, acc);
 #endif
 }
@@ -227,8 +227,9 @@ int main(int argc, char **argv)
     static const shape mma_shape = {"mma.sync m16n8k16", 16, 8, 32, 0, by_mma};
     static const shape wgmma_shape = {"wgmma m64n128k16", 64, 128, 128,
                                       192 * BLOCK_K * 2, by_wgmma};
-    static const shape turned_shape = {"wgmma m64n128k16, b turned", 64, 128,
-                                       128, 2 * BLOCK_BYTES, by_turned};
+    static const shape transposed_shape = {"wgmma m64n128k16, b turned", 64,
+                                           128,
+                                           128, 2 * BLOCK_BYTES, by_transposed};
     const long wanted = (argc > 1 ? atol(argv[1]) : 100) * 1000000;
     cudaDeviceProp device;
     if (failed(cudaGetDeviceProperties(&device, 0))) return 1;
@@ -237,7 +238,7 @@ int main(int argc, char **argv)
     bool equal = compare(mma_shape, wanted);
     if (device.major == 9 && device.minor == 0) {
         equal = compare(wgmma_shape, wanted) && equal;
-        equal = compare(turned_shape, wanted) && equal;
+        equal = compare(transposed_shape, wanted) && equal;
     }
     return !equal;
 }

@@ -165,7 +165,7 @@ static zip_entry *zip_begin(zip *z, const char *name)
     return e;
 }
 
-/* Data descriptor behind the data. */
+/* Data descriptor after the data. */
 static void zip_end(zip *z, zip_entry *e)
 {
     put32(z->f, 0x08074b50);

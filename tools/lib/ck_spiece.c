@@ -4,7 +4,7 @@
  *
  * A ModelProto as umT5's: <pad>, </s>, <s>, <unk>, 256 byte pieces, then
  * ASCII characters and words with scores. Identity normaliser, so nothing is
- * taken from anybody's tables; text outside ASCII becomes byte pieces. */
+ * taken from anyone's tables; text outside ASCII becomes byte pieces. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* math_ref.h: what the elementary functions are judged by, for math_scan and
+/* math_ref.h: what the elementary functions are checked by, for math_scan and
  * for the test of mathfn.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -127,8 +127,8 @@ def _args(*fields):
 OPS = {
     "linear": _args(("P", "y x"), ("N", "n"), ("P", "w b")),
     "attention": _args(("P", "o q k v"), ("N", "T N H D q_stride kv_stride"),
-                       ("R", "scale"), ("P", "rel_bias key_mask laid"),
-                       ("N", "good same")),
+                       ("R", "scale"), ("P", "rel_bias key_mask packed"),
+                       ("N", "n_packed same"), ("B", "bf16")),
     "conv": _args(("P", "y frame w b"), ("N", "Hi Wi Cin Ho Wo Cout"),
                   ("I", "kt kh kw stride pad_top pad_left up"),
                   ("B", "by_class bf16")),
@@ -156,7 +156,7 @@ class Ops(C.Structure):
                 ("by_class", C.c_bool), ("time32", C.c_bool), ("of_class", PTR),
                 ("fused", PTR), ("self", PTR), ("open", PTR), ("close", PTR),
                 ("library", PTR),
-                ("laid", PTR)] + [(op, PTR) for op in OPS]
+                ("packed", PTR)] + [(op, PTR) for op in OPS]
 
 
 # ---- the library and the program -----------------------------------------------
@@ -830,7 +830,7 @@ def _table(ctx, functions):
     table = Ops.from_buffer_copy(ctx.c.tt_ops_default().contents)
     table.name, table.summary = b"Python", b""
     table.of_class = table.self = table.open = table.close = None
-    table.fused = table.laid = table.library = None
+    table.fused = table.packed = table.library = None
     for op, f in functions.items():
         if op not in OPS:
             raise Error(f'no operator is called "{op}"; there are '

@@ -23,8 +23,8 @@ const tt_policy_schedule cache_causvid_schedule = {
     .warp = false, .shift = 8,
 };
 
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status policies_causvid_check(tt_ctx *ctx, tt_policy_options *o,
+                                        const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
     if (geo->frames > o->K)
@@ -48,7 +48,7 @@ const tt_policy_class cache_causvid = {
     .knobs = knobs,
     .schedule = &cache_causvid_schedule,
     .flags = TT_RESTARTS | TT_ONLY_MOVES,
-    .check = check,
+    .check = policies_causvid_check,
     .slots = cache_slots,
     .plan = cache_plan_absolute,
     .positions = cache_positions_window,

@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Behind the struct follows
+/* After the struct follows
  *   int64_t reuse[cap]
  * and, as values of heads,
  *   sum: tt_wide qwin[R][H*D], the mean query of each frame
@@ -86,7 +86,8 @@ static int64_t window_frame(const tt_policy_options *o,
                         : width * (int64_t)(sizeof(tt_wide) / sizeof(tt_real));
 }
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
+static size_t deep_forcing_state_size(const tt_policy_options *o,
+                                      const tt_geometry *geo)
 {
     int64_t reuse, window;
     const int64_t slots[] = { o->K, geo->L };
@@ -100,15 +101,15 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
 }
 
 /* The window: a head of a mean query, or of every query. */
-static tt_state_heads state_heads(const tt_policy_options *o,
-                                  const tt_geometry *geo)
+static tt_state_heads deep_forcing_state_heads(const tt_policy_options *o,
+                                               const tt_geometry *geo)
 {
     const size_t D = (size_t)geo->D;
     return keeps_all(o) ? (tt_state_heads){o->R * geo->L, D * sizeof(tt_real)}
                         : (tt_state_heads){o->R, D * sizeof(tt_wide)};
 }
 
-static bool within(int64_t v, int64_t low, int64_t high)
+static bool deep_forcing_within(int64_t v, int64_t low, int64_t high)
 {
     return v >= low && v <= high;
 }
@@ -116,7 +117,7 @@ static bool within(int64_t v, int64_t low, int64_t high)
 /* The sinks have moved together. The first move, of the first chunk that does
  * not fit, was by K - N, while the max(N, S+R) frames that stayed made `base`;
  * from then on both move alike. */
-static bool valid(const tt_layer *y)
+static bool deep_forcing_valid(const tt_layer *y)
 {
     const state *s = state_of(y);
     const tt_policy_options *o = y->opt;
@@ -124,10 +125,12 @@ static bool valid(const tt_layer *y)
     const int64_t first = y->tpos[0], far = frames + o->K;
     const int64_t stay = o->S + o->R > compress_to(o) ? o->S + o->R
                                                       : compress_to(o);
-    bool ok = within(s->events, 0, frames) && within(s->base, -far, far)
-              && within(s->window, 0, o->R);
+    bool ok = deep_forcing_within(s->events, 0,
+                                  frames) && deep_forcing_within(s->base, -far,
+                                                                 far)
+              && deep_forcing_within(s->window, 0, o->R);
     for (int64_t i = 0; i < y->cap; i++)
-        ok = ok && within(reuse_of(y)[i], 0, s->events);
+        ok = ok && deep_forcing_within(reuse_of(y)[i], 0, s->events);
     for (int64_t i = 0; i < sink && i < y->len; i++)
         ok = ok && y->tpos[i] == first + i / L;
     if (!ok || sink == 0 || y->len == 0) return ok;
@@ -143,8 +146,8 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k);
 
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const tt_qkv *x)
+static void deep_forcing_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                               const tt_qkv *x)
 {
     const int64_t n = p->frames * y->geo->L;
     remember_queries(ctx, y, p, x->q);           /* before they are asked     */
@@ -153,7 +156,8 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     else tt_layer_roll(ctx, y, 0, n);
 }
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+static void deep_forcing_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                               const tt_qkv *x)
 {
     if (!y->first) remember_queries(ctx, y, p, x->q);
     if (!ctx->status) tt_layer_put(ctx, y, p, x);
@@ -198,7 +202,7 @@ static tt_real *summed(tt_ctx *ctx, const tt_layer *y, int64_t frames,
     const double *mean = tt_get_wides(ctx, (const tt_wide *)y->of_heads,
                                       frames * width);
     tt_real *sums = tt_values(ctx, width);
-    tt_host *q = tt_room(ctx, sums, width);
+    tt_host *q = tt_map_write(ctx, sums, width);
     if (ctx->status) return NULL;
     for (int64_t i = 0; i < width; i++) {
         double sum = 0;
@@ -225,9 +229,9 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 
 /* dot [n, rows] of n <= L tokens with unrotated keys k and positions pos. A dot
  * product goes through all heads: each rank takes some of the tokens. */
-static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
-                          const int32_t *pos, int64_t n,
-                          const tt_tensor *asked)
+static const tt_real *deep_forcing_ask(tt_ctx *ctx, const tt_layer *y,
+                                       const tt_real *k, const int32_t *pos,
+                                       int64_t n, const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
     const int64_t rows = asked->dim[0];
@@ -241,7 +245,7 @@ static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
 }
 
 /* The largest number of x [c]; NaN where it begins with one. */
-static tt_host largest(const tt_host *x, int64_t c)
+static tt_host deep_forcing_largest(const tt_host *x, int64_t c)
 {
     tt_host best = x[0];
     for (int64_t i = 1; i < c; i++)
@@ -261,16 +265,17 @@ static void score(tt_ctx *ctx, tt_host *best, const tt_layer *y,
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
-        const tt_real *dot = ask(ctx, y, k + at * width, pos + 3 * at, b,
-                                 asked);
+        const tt_real *dot = deep_forcing_ask(ctx, y, k + at * width,
+                                              pos + 3 * at, b, asked);
         const tt_host *d = c == 1 ? NULL : tt_get(ctx, dot, b * c);
         if (all) tt_copy(ctx, all + at, dot, b);
         for (int64_t i = 0; d && i < b; i++)
-            best[at + i] = largest(d + i * c, c);
+            best[at + i] = deep_forcing_largest(d + i * c, c);
         tt_arena_reset(&ctx->scratch, m);
     }
     const tt_host *d = all ? tt_get(ctx, all, n) : NULL;
-    for (int64_t i = 0; d && i < n; i++) best[i] = largest(d + i, 1);
+    for (int64_t i = 0; d && i < n; i++)
+        best[i] = deep_forcing_largest(d + i, 1);
 }
 
 /* ---- compress ------------------------------------------------------------ */
@@ -287,8 +292,8 @@ typedef struct compression {
                                     stay, ascending                           */
 } compression;
 
-static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
-                    const tt_pass *p, const tt_real *k);
+static void deep_forcing_measure(tt_ctx *ctx, compression *c, const tt_layer *y,
+                                 const tt_pass *p, const tt_real *k);
 static void choose(tt_ctx *ctx, compression *c, const tt_layer *y);
 static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p);
@@ -304,7 +309,7 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     compression c;
-    measure(ctx, &c, y, p, k);               /* phi of all tokens             */
+    deep_forcing_measure(ctx, &c, y, p, k);  /* phi of all tokens             */
     choose(ctx, &c, y);                      /* the best between the ends     */
     if (ctx->status) return;
     rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
@@ -315,7 +320,7 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 }
 
 /* Frame, row and column of the source tokens. */
-static void place(compression *c, const tt_layer *y)
+static void deep_forcing_place(compression *c, const tt_layer *y)
 {
     const int64_t w = y->geo->grid_w, L = y->geo->L;
     for (int64_t i = 0; i < c->n; i++) {
@@ -327,8 +332,8 @@ static void place(compression *c, const tt_layer *y)
 }
 
 /* Sizes, scores and metadata of the source tokens. */
-static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
-                    const tt_pass *p, const tt_real *k)
+static void deep_forcing_measure(tt_ctx *ctx, compression *c, const tt_layer *y,
+                                 const tt_pass *p, const tt_real *k)
 {
     const tt_policy_options *o = y->opt;
     tt_arena *a = &ctx->scratch;
@@ -352,7 +357,7 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
         c->frame[i] = i < y->len ? y->tpos[i] : p->start + (i - y->len) / L;
         TT_ASSERT(c->frame[i] >= 0 && c->frame[i] < end);
     }
-    place(c, y);
+    deep_forcing_place(c, y);
     score(ctx, c->best, y, y->k, c->pos, y->len, &asked);
     score(ctx, c->best + y->len, y, k, c->pos + 3 * y->len, fresh, &asked);
 }
@@ -430,7 +435,7 @@ static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
 }
 
 /* Metadata move as keys and values have. A token comes from its own slot or
- * from behind it, so this works in place. */
+ * from after it, so this works in place. */
 static void move(tt_layer *y, const compression *c, int64_t live,
                  const tt_pass *p)
 {
@@ -453,7 +458,7 @@ static void move(tt_layer *y, const compression *c, int64_t live,
 
 /* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
  * first time by K - N (its 21 - N), then by what `desired` has grown. We: as
- * the code. They are whole frames, one behind the other. */
+ * the code. They are whole frames, one after the other. */
 static int64_t move_sinks(tt_layer *y, const tt_pass *p)
 {
     const tt_policy_options *o = y->opt;
@@ -529,7 +534,7 @@ static const tt_field shown_fields[] = {
 };
 static const tt_event_kind shown = {"layer", shown_fields};
 
-static void show(const tt_layer *y, tt_event *out)
+static void deep_forcing_show(const tt_layer *y, tt_event *out)
 {
     out->value[0].at = reuse_of(y);
     out->value[0].n = y->cap;
@@ -538,15 +543,16 @@ static void show(const tt_layer *y, tt_event *out)
 /* ---- positions ----------------------------------------------------------- */
 
 /* Sinks stay before the chunk unless N < S: the first move is by K - N. */
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+static int64_t deep_forcing_positions(const tt_policy_options *o,
+                                      const tt_geometry *geo)
 {
     return geo->frames + (o->S > compress_to(o) ? o->S - compress_to(o) : 0);
 }
 
 /* ---- options ------------------------------------------------------------- */
 
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status deep_forcing_check(tt_ctx *ctx, tt_policy_options *o,
+                                    const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
     /* Code: a smaller R lets part of the chunk be compressed away, and later
@@ -576,17 +582,17 @@ const tt_policy_class cache_deep_forcing = {
                "frames (Deep Forcing)",
     .knobs = knobs,
     .flags = TT_KEEPS_NOISY,
-    .check = check,
+    .check = deep_forcing_check,
     .slots = cache_slots,
-    .state_size = state_size,
-    .state_heads = state_heads,
+    .state_size = deep_forcing_state_size,
+    .state_heads = deep_forcing_state_heads,
     .values_of_heads = true,
-    .valid = valid,
-    .begin = begin,
-    .write = write,
+    .valid = deep_forcing_valid,
+    .begin = deep_forcing_begin,
+    .write = deep_forcing_write,
     .plan = cache_plan_absolute,
-    .positions = positions,
+    .positions = deep_forcing_positions,
     .events = events,
     .shown = &shown,
-    .show = show,
+    .show = deep_forcing_show,
 };

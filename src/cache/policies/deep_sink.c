@@ -29,7 +29,7 @@ static const tt_knob knobs[] = {
 };
 
 /* Sinks lie before the chunk they last moved for. */
-static bool valid(const tt_layer *y)
+static bool deep_sink_valid(const tt_layer *y)
 {
     const state *s = y->state;
     const int64_t sink = y->opt->S * y->geo->L;
@@ -39,8 +39,8 @@ static bool valid(const tt_layer *y)
     return true;
 }
 
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const tt_qkv *x)
+static void deep_sink_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                            const tt_qkv *x)
 {
     (void)x;
     const int64_t sink = y->opt->S * y->geo->L;
@@ -62,8 +62,8 @@ const tt_policy_class cache_deep_sink = {
     .slots = cache_slots,
     .state_bytes = sizeof(state),
     .state_flags = 1,
-    .valid = valid,
-    .begin = begin,
+    .valid = deep_sink_valid,
+    .begin = deep_sink_begin,
     .plan = cache_plan_absolute,
     .positions = cache_positions_video,
 };

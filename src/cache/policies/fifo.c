@@ -1,4 +1,4 @@
-/* fifo.c: Self-Forcing's cache, a sliding window behind S sink frames.
+/* fifo.c: Self-Forcing's cache, a sliding window after S sink frames.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -21,7 +21,7 @@ static const tt_knob knobs[] = {
 
 const tt_policy_class cache_fifo = {
     .name = "fifo",
-    .summary = "the newest frames behind S sink frames, absolute positions "
+    .summary = "the newest frames after S sink frames, absolute positions "
                "(Self-Forcing)",
     .knobs = knobs,
     .flags = TT_ONLY_MOVES,

@@ -6,8 +6,8 @@
  * Holds   slot, frame and position of a token are the same number. */
 #include "cache/classes.h"
 
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status full_check(tt_ctx *ctx, tt_policy_options *o,
+                            const tt_geometry *geo)
 {
     if (o->K != -1 && o->K < geo->frames)
         return tt_fail(ctx, TT_EINVAL,
@@ -23,7 +23,7 @@ const tt_policy_class cache_full = {
     .name = "full",
     .summary = "no window: every frame stays, at its absolute position",
     .flags = TT_ONLY_MOVES,
-    .check = check,
+    .check = full_check,
     .slots = cache_slots,
     .plan = cache_plan_absolute,
     .positions = cache_positions_video,

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Paper   infinity-RoPE: block-relativistic RoPE, KV flush, RoPE cut.
- * Model   the fifo window behind S sink frames, read at positions 0, 1, ... of
+ * Model   the fifo window after S sink frames, read at positions 0, 1, ... of
  *         the cache: the model never sees a time it was not trained on. A new
  *         scene forgets nearly everything (flush); a cut also tells the model
  *         that time has jumped.
@@ -34,7 +34,7 @@ static const tt_knob knobs[] = {
 /* ---- begin and write ----------------------------------------------------- */
 
 /* KV flush: frame slot 0, and the last two frame slots of the *buffer* moved
- * behind it. Paper (as summarised): the sink and one last frame. Code: slots
+ * after it. Paper (as summarised): the sink and one last frame. Code: slots
  * K-2 and K-1 whether or not they hold anything: before the cache was full
  * they are zeros, after an earlier flush stale frames. We: as the code. */
 static void flush(tt_ctx *ctx, tt_layer *y)
@@ -44,8 +44,8 @@ static void flush(tt_ctx *ctx, tt_layer *y)
     y->len = 3 * L;
 }
 
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const tt_qkv *x)
+static void infinity_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                           const tt_qkv *x)
 {
     (void)x;
     const int64_t L = y->geo->L;
@@ -57,7 +57,8 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     if (p->step > 0) s->rolled = 0;
 }
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+static void infinity_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                           const tt_qkv *x)
 {
     state *s = y->state;
     if (!y->first) s->rolled = 0;
@@ -91,8 +92,8 @@ static bool slot0_is_raw(const tt_layer *y)
  * position range of 21 and collapses the old ones. Code: for one chunk its
  * keys and queries stand at 45, 46, 47, older keys where they are. We: as the
  * code; `cut-at` is the 45. */
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
+static void infinity_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                          tt_plan *out)
 {
     (void)ctx;
     const int64_t L = y->geo->L, n = p->frames * L;
@@ -106,7 +107,8 @@ static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     out->q_t0 = p->cut ? y->opt->own[CUT_AT].n : query_position(y, p);
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+static int64_t infinity_positions(const tt_policy_options *o,
+                                  const tt_geometry *geo)
 {
     const int64_t late = o->K - 1 + geo->chunk;      /* a query just below K */
     const int64_t cut = geo->scenes > 1 ? o->own[CUT_AT].n + geo->chunk : 0;
@@ -115,8 +117,8 @@ static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
 
 /* ---- options ------------------------------------------------------------- */
 
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status policies_infinity_check(tt_ctx *ctx, tt_policy_options *o,
+                                         const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
     if (o->S < 1 && !o->own[RAW_SLOT0].n)
@@ -145,12 +147,12 @@ const tt_policy_class cache_infinity = {
                "(infinity-RoPE)",
     .knobs = knobs,
     .flags = TT_HAS_CUTS,
-    .check = check,
+    .check = policies_infinity_check,
     .slots = cache_slots,
     .state_bytes = sizeof(state),
     .state_flags = 1,
-    .begin = begin,
-    .write = write,
-    .plan = plan,
-    .positions = positions,
+    .begin = infinity_begin,
+    .write = infinity_write,
+    .plan = infinity_plan,
+    .positions = infinity_positions,
 };

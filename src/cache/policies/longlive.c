@@ -25,8 +25,8 @@ static const tt_knob knobs[] = {
 
 /* With a sink longer than a chunk, later passes of the code leave the part of
  * a chunk that lies in it as the first, noisy pass wrote it. */
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status longlive_check(tt_ctx *ctx, tt_policy_options *o,
+                                const tt_geometry *geo)
 {
     TT_TRY(cache_check_fifo(ctx, o, geo));
     if (o->S <= geo->first_chunk) return TT_OK;
@@ -38,7 +38,8 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
 /* The pass at a new prompt brings as many frames as are live. Code: its keys
  * and values go after the sink, unless the window still begins with the
  * video's first frame. */
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+static void longlive_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                           const tt_qkv *x)
 {
     const int64_t keep = p->recache && p->start > 0
                       && y->opt->own[GLOBAL_SINK].n ? y->opt->S : 0;
@@ -55,9 +56,9 @@ const tt_policy_class cache_longlive = {
     .summary = "fifo whose frames are computed anew at a new prompt (LongLive)",
     .knobs = knobs,
     .flags = TT_RECACHES | TT_ONLY_MOVES,
-    .check = check,
+    .check = longlive_check,
     .slots = cache_slots,
-    .write = write,
+    .write = longlive_write,
     .plan = cache_plan_absolute,
     .positions = cache_positions_video,
 };

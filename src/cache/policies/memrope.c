@@ -46,10 +46,10 @@ static const tt_knob knobs[] = {
 
 /* ---- begin --------------------------------------------------------------- */
 
-static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
+static void memrope_absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
 
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const tt_qkv *x)
+static void memrope_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                          const tt_qkv *x)
 {
     (void)x;
     const int64_t L = y->geo->L, n = p->frames * L;
@@ -57,7 +57,7 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     int64_t keep = y->opt->S * L;
     if (y->opt->own[METHOD].n == EMA) {
         keep += 2 * L;
-        if (excess > 0) absorb(ctx, y, keep, excess);
+        if (excess > 0) memrope_absorb(ctx, y, keep, excess);
     }
     if (!ctx->status) tt_layer_roll(ctx, y, keep, n);
 }
@@ -134,8 +134,8 @@ static void blend_adaptive(tt_ctx *ctx, tt_layer *y, int64_t at,
 /* Keys and values of the memory frame at slot `at`: x = rate * mean +
  * (1 - rate) * x, in double, rounded once. A mean has c values: per channel,
  * or (adaptive) one per position and channel. */
-static void blend(tt_ctx *ctx, tt_layer *y, int64_t at, const tt_wide *mean,
-                  int64_t c, double rate)
+static void memrope_blend(tt_ctx *ctx, tt_layer *y, int64_t at,
+                          const tt_wide *mean, int64_t c, double rate)
 {
     const int64_t width = y->geo->H * y->geo->D, n = y->geo->L * width / c;
     tt_col_blend(ctx, y->k + at * width, n, c, NULL, NULL, mean, rate);
@@ -145,7 +145,7 @@ static void blend(tt_ctx *ctx, tt_layer *y, int64_t at, const tt_wide *mean,
 /* Average the n tokens at slot `from` into the two memory frames before it.
  * Code: the first time the two frames that stood there are overwritten and
  * lost, not averaged. We: as the code. */
-static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
+static void memrope_absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
 {
     const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const bool adaptive = y->opt->own[ADAPTIVE].n;
@@ -158,11 +158,12 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
     if (!mean) return;
     tt_col_mean(ctx, mean, y->k + from * width, rows, c);
     tt_col_mean(ctx, mean + c, y->v + from * width, rows, c);
-    blend(ctx, y, at_long, mean, c, s->filled ? y->opt->own[ALPHA_LONG].x : 1);
+    memrope_blend(ctx, y, at_long, mean, c,
+                  s->filled ? y->opt->own[ALPHA_LONG].x : 1);
     if (adaptive && s->filled) blend_adaptive(ctx, y, at_short, mean);
     else
-        blend(ctx, y, at_short, mean, c,
-              s->filled ? y->opt->own[ALPHA_SHORT].x : 1);
+        memrope_blend(ctx, y, at_short, mean, c,
+                      s->filled ? y->opt->own[ALPHA_SHORT].x : 1);
     if (ctx->status) return;
     for (int64_t i = 0; i < L; i++) {
         y->src_frame[at_long + i] = TT_SRC_LONG;
@@ -174,8 +175,8 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
 
 /* ---- options ------------------------------------------------------------- */
 
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status policies_memrope_check(tt_ctx *ctx, tt_policy_options *o,
+                                        const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
     const bool ema = o->own[METHOD].n == EMA;
@@ -204,11 +205,11 @@ const tt_policy_class cache_memrope = {
     .summary = "sink, a slow and a fast average of evicted frames, recent "
                "frames (MemRoPE)",
     .knobs = knobs,
-    .check = check,
+    .check = policies_memrope_check,
     .slots = cache_slots,
     .state_bytes = sizeof(state),
     .state_flags = 1,
-    .begin = begin,
+    .begin = memrope_begin,
     .plan = cache_plan_window,
     .positions = cache_positions_window,
 };

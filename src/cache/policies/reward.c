@@ -26,8 +26,8 @@ static const tt_knob knobs[] = {
 };
 
 /* x = a x + b y, of n values; rounded thrice. */
-static void blend(tt_ctx *ctx, tt_real *x, const tt_real *y, double keep,
-                  int64_t n)
+static void reward_blend(tt_ctx *ctx, tt_real *x, const tt_real *y, double keep,
+                         int64_t n)
 {
     const tt_host a = (tt_host)keep, b = (tt_host)(1 - keep);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
@@ -42,32 +42,34 @@ static void blend(tt_ctx *ctx, tt_real *x, const tt_real *y, double keep,
     tt_arena_reset(&ctx->scratch, m);
 }
 
-static void enter_sink(tt_ctx *ctx, tt_layer *y, int64_t sink, int64_t leaves)
+static void reward_enter_sink(tt_ctx *ctx, tt_layer *y, int64_t sink,
+                              int64_t leaves)
 {
     const int64_t c = y->geo->H * y->geo->D;
     const int64_t n = leaves < sink ? leaves : sink;
     if (leaves == sink) {
         const double keep = y->opt->own[KEEP].x;
-        blend(ctx, y->k, y->k + sink * c, keep, n * c);
-        blend(ctx, y->v, y->v + sink * c, keep, n * c);
+        reward_blend(ctx, y->k, y->k + sink * c, keep, n * c);
+        reward_blend(ctx, y->v, y->v + sink * c, keep, n * c);
     } else {
         tt_layer_move(ctx, y, 0, sink, n);
     }
     for (int64_t i = 0; i < n; i++) y->src_frame[i] = TT_SRC_LONG;
 }
 
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+static void reward_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                         const tt_qkv *x)
 {
     (void)x;
     const int64_t L = y->geo->L, n = p->frames * L, sink = y->opt->S * L;
     const int64_t leaves = y->len + n - y->cap;
-    if (leaves > 0 && sink > 0) enter_sink(ctx, y, sink, leaves);
+    if (leaves > 0 && sink > 0) reward_enter_sink(ctx, y, sink, leaves);
     if (!ctx->status) tt_layer_roll(ctx, y, sink, n);
 }
 
 /* Code: chunks before the sink is full see slots that were never written. */
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status reward_check(tt_ctx *ctx, tt_policy_options *o,
+                              const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
     if (o->S <= geo->first_chunk) return TT_OK;
@@ -78,12 +80,12 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
 
 const tt_policy_class cache_reward = {
     .name = "reward",
-    .summary = "a window at positions from 0 behind a sink that follows it "
+    .summary = "a window at positions from 0 after a sink that follows it "
                "(Reward-Forcing)",
     .knobs = knobs,
-    .check = check,
+    .check = reward_check,
     .slots = cache_slots,
-    .begin = begin,
+    .begin = reward_begin,
     .plan = cache_plan_window,
     .positions = cache_positions_window,
 };

@@ -22,24 +22,26 @@ static const tt_knob knobs[] = {
     KNOB_END,
 };
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+static int64_t rolling_sink_slots(const tt_policy_options *o,
+                                  const tt_geometry *geo)
 {
     return 2 * o->K * geo->L;
 }
 
-static int64_t reads(const tt_policy_options *o, const tt_geometry *geo)
+static int64_t rolling_sink_reads(const tt_policy_options *o,
+                                  const tt_geometry *geo)
 {
     return o->K * geo->L;
 }
 
 /* First slot of what attention reads. */
-static int64_t window(const tt_layer *y)
+static int64_t rolling_sink_window(const tt_layer *y)
 {
     const int64_t archive = y->opt->K * y->geo->L;
     return y->len > archive ? archive : 0;
 }
 
-static bool valid(const tt_layer *y)
+static bool rolling_sink_valid(const tt_layer *y)
 {
     const int64_t archive = y->opt->K * y->geo->L;
     return y->len % y->geo->L == 0 && (y->len <= archive || y->len == y->cap);
@@ -47,8 +49,8 @@ static bool valid(const tt_layer *y)
 
 /* The first chunk that does not fit begins the window with a copy of the
  * archive. */
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const tt_qkv *x)
+static void rolling_sink_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                               const tt_qkv *x)
 {
     (void)x;
     const int64_t L = y->geo->L, n = p->frames * L, archive = y->opt->K * L;
@@ -84,18 +86,18 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     }
 }
 
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
+static void rolling_sink_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                              tt_plan *out)
 {
     (void)ctx;
-    const int64_t at = window(y);
+    const int64_t at = rolling_sink_window(y);
     out->nsegments = 1;
     out->segment[0] = (tt_segment){at, y->len - at, TT_T_PER_TOKEN};
     out->q_t0 = p->start;
 }
 
-static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo)
+static tt_status rolling_sink_check(tt_ctx *ctx, tt_policy_options *o,
+                                    const tt_geometry *geo)
 {
     TT_TRY(cache_check_budget(ctx, o));
     if (o->K < 2 * geo->chunk)
@@ -113,15 +115,15 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
 
 const tt_policy_class cache_rolling_sink = {
     .name = "rolling-sink",
-    .summary = "the first frames sweep by behind the newest chunk, at the "
+    .summary = "the first frames sweep by after the newest chunk, at the "
                "times they replace (Rolling Sink)",
     .knobs = knobs,
-    .check = check,
-    .slots = slots,
-    .reads = reads,
-    .valid = valid,
-    .begin = begin,
-    .plan = plan,
+    .check = rolling_sink_check,
+    .slots = rolling_sink_slots,
+    .reads = rolling_sink_reads,
+    .valid = rolling_sink_valid,
+    .begin = rolling_sink_begin,
+    .plan = rolling_sink_plan,
     .done = done,
     .positions = cache_positions_video,
 };

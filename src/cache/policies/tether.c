@@ -44,24 +44,25 @@ static tt_regions regions(const tt_layer *y)
 
 /* ---- the five steps ------------------------------------------------------ */
 
-static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
+static void tether_evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
 
 /* The first pass of a chunk. Where frames are evicted, they are in its slots
- * behind it: the last live ones. */
-static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const tt_qkv *x)
+ * after it: the last live ones. */
+static void tether_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                         const tt_qkv *x)
 {
     (void)x;
     const int64_t n = p->frames * y->geo->L;
     if (y->len + n <= y->cap) y->len += n;               /* warm-up           */
-    else evict(ctx, y, p);                               /* 1 evict           */
+    else tether_evict(ctx, y, p);                        /* 1 evict    */
 }
 
 /* Step 2, in every pass. The evicted frames have the slots of the chunk until
  * the clean pass: its keys are rotated from where the pass has them, its values
- * take the slots for as long as a layer attends. Without a clean pass nobody
+ * take the slots for as long as a layer attends. Without a clean pass no one
  * will ever ask for evicted frames: the chunk has its slots. */
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+static void tether_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                         const tt_qkv *x)
 {
     if (p->last && !p->context) tether_of(y)->pending = 0;
     if (tether_of(y)->pending > 0) {
@@ -73,18 +74,18 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 }
 
 /* Not the clean pass: the evicted frames are still needed, the chunk is not. */
-static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+static void tether_done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     (void)p;
     if (tether_of(y)->pending > 0) tether_put_back(ctx, y);
 }
 
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait
- * until the clean pass. Without memory nobody asks for them again.
+ * until the clean pass. Without memory no one asks for them again.
  * When K is not reached exactly, this runs on a buffer whose last slots were
  * never written: they count as frames of zeros, and pending_first no longer
  * names the true frames. Code, and we: as is; tether_check warns. */
-static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+static void tether_evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     const tt_regions g = regions(y);
     const int64_t L = y->geo->L, f = p->frames;
@@ -106,21 +107,23 @@ static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
                        (g.K - g.recent - f) * L);
 }
 
-static void fill(tt_layer *y);
-static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  int64_t first, int64_t n, int64_t round);
+static void tether_fill(tt_layer *y);
+static void tether_admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                         const tt_real *q, int64_t first, int64_t n,
+                         int64_t round);
 
 /* Steps 3-5, in the clean pass. Paper: one evicted frame at a time. Code: the
  * whole chunk at once. */
-static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+static void tether_commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                          const tt_qkv *x)
 {
     tether_state *s = tether_of(y);
-    if (!s->filled && y->len == y->cap) fill(y);
+    if (!s->filled && y->len == y->cap) tether_fill(y);
     if (!s->filled || s->pending == 0) return;
     const bool by_frame = y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME;
     const int64_t step = by_frame ? 1 : s->pending;
     for (int64_t i = 0; i < s->pending && !ctx->status; i += step)
-        admit(ctx, y, p, x->q, i, step, i / step);
+        tether_admit(ctx, y, p, x->q, i, step, i / step);
     s->pending = 0;
     y->own_k = NULL;
     tt_layer_put(ctx, y, p, x);
@@ -128,7 +131,7 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 
 /* The cache is full for the first time: what stands in the memory region
  * becomes memory. */
-static void fill(tt_layer *y)
+static void tether_fill(tt_layer *y)
 {
     const tt_regions g = regions(y);
     tether_state *s = tether_of(y);
@@ -167,8 +170,8 @@ static statistics learn(tt_ctx *ctx, const tt_layer *y, const tt_real *q,
 
 /* The candidates: all members, then pending frames [first, first + n); scored
  * by the mean query of the chunk. Paper: of the current frame. */
-static void score(tt_ctx *ctx, grab_round *r, const tt_layer *y,
-                  const statistics *s, int64_t first, int64_t n)
+static void tether_score(tt_ctx *ctx, grab_round *r, const tt_layer *y,
+                         const statistics *s, int64_t first, int64_t n)
 {
     const int64_t w = tether_width(y), S = y->opt->S, M = y->opt->M;
     grab_begin(ctx, r, M + n, M, y->geo->L, y->geo->H, y->geo->D);
@@ -236,19 +239,20 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r,
                  const double *m, int64_t first);
 static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
                        int64_t first);
-static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
-                   int64_t round, double margin);
+static void tether_record(tt_layer *y, const tt_pass *p, const grab_round *r,
+                          int64_t round, double margin);
 
 /* Steps 3, 4, 5 for the pending frames [first, first + n) against the
  * members. */
-static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  int64_t first, int64_t n, int64_t round)
+static void tether_admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                         const tt_real *q, int64_t first, int64_t n,
+                         int64_t round)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     grab_round r;
     double margin;
     const statistics s = learn(ctx, y, q, p->frames * y->geo->L);
-    score(ctx, &r, y, &s, first, n);
+    tether_score(ctx, &r, y, &s, first, n);
     const size_t scope = tt_scope(ctx, "admit.%lld", (long long)round);
     show_scores(ctx, &r);
     grab_select(ctx, &r, &margin);                       /* 3 select          */
@@ -257,7 +261,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
     tt_scope_end(ctx, scope);
     if (ctx->status) return;
     write_back(ctx, y, &r, first);                       /* 5 write back      */
-    record(y, p, &r, round, margin);
+    tether_record(y, p, &r, round, margin);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -290,7 +294,7 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r,
 }
 
 /* Pending frame i becomes the member of that slot. */
-static void enter(tt_ctx *ctx, tt_layer *y, int64_t slot, int64_t i)
+static void tether_enter(tt_ctx *ctx, tt_layer *y, int64_t slot, int64_t i)
 {
     const int64_t L = y->geo->L, size = tether_frame(y);
     const int64_t to = y->opt->S + slot;
@@ -316,7 +320,7 @@ static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
             s->counter[TETHER_REJECTED] += c >= members;
             continue;
         }
-        if (c >= members) enter(ctx, y, slot, first + c - members);
+        if (c >= members) tether_enter(ctx, y, slot, first + c - members);
         else tt_layer_move(ctx, y, (memory + slot) * L, (memory + c) * L, L);
         tether_members(y)[slot++] = r->index[c];
     }
@@ -349,8 +353,8 @@ static const tt_field grab_fields[] = {
 };
 static const tt_event_kind events[] = {{"grab", grab_fields}, {0}};
 
-static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
-                   int64_t sub, double margin)
+static void tether_record(tt_layer *y, const tt_pass *p, const grab_round *r,
+                          int64_t sub, double margin)
 {
     tt_cache_report(y->cache, &(tt_event){
         .kind = &events[0], .layer = y->index, .chunk = p->chunk,
@@ -378,11 +382,11 @@ const tt_policy_class cache_tether = {
     .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,
-    .begin = begin,
-    .write = write,
-    .commit = commit,
+    .begin = tether_begin,
+    .write = tether_write,
+    .commit = tether_commit,
     .plan = cache_plan_window,
-    .done = done,
+    .done = tether_done,
     .positions = cache_positions_window,
     .events = events,
     .shown = &tether_shown,

@@ -10,7 +10,7 @@
 
 #define BENCH_ROUNDS_MAX 31
 #define BENCH_BACKENDS_MAX 8
-#define BENCH_USUAL INT64_MIN            /* nobody has said how many          */
+#define BENCH_USUAL INT64_MIN            /* no one has said how many          */
 #define BENCH_FORGET ((int64_t)32 << 20) /* values: more than caches hold     */
 
 typedef enum bench_kind {

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Every backend gets the same float inputs; the judge computes a sample of the
+ * Every backend gets the same float inputs; the check computes a sample of the
  * outputs in double from those inputs. Errors are relative to the largest
  * value of the sample (max) or its root mean square (rms). */
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "tether/mathfn.h"
 #include "rollout/rollout.h"
 
-#define SAMPLE 4096   /* outputs of a linear layer that are judged            */
+#define SAMPLE 4096   /* outputs of a linear layer that are checked           */
 #define QUERIES 384
 #define DIM 128
 
@@ -27,8 +27,9 @@ static void fill_normal(tt_real *x, int64_t n, uint32_t stream)
     }
 }
 
-static void report(const char *what, const char *backend, const tt_real *got,
-                   const double *want, int64_t n, json_out *j)
+static void bench_error_report(const char *what, const char *backend,
+                               const tt_real *got, const double *want,
+                               int64_t n, json_out *j)
 {
     double top = 0, power = 0, worst = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -76,14 +77,14 @@ static void error_linear(tt_ctx *ctx, const bench_settings *s, int64_t K,
         ctx->ops = s->backend[i];
         tt_linear(ctx, y, x, n, &t, NULL);
         if (tt_check_interrupt(ctx)) break;
-        report(what, ctx->ops->name, y, want, n * o, j);
+        bench_error_report(what, ctx->ops->name, y, want, n * o, j);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* One query of one head in double: logits [N] is scratch. */
-static void attend(double *o, const tt_attention_args *a, int64_t i,
-                   double *logits)
+static void bench_error_attend(double *o, const tt_attention_args *a, int64_t i,
+                               double *logits)
 {
     double top = -INFINITY, sum = 0;
     for (int64_t n = 0; n < a->N; n++) {
@@ -124,7 +125,7 @@ static void error_attention(tt_ctx *ctx, const bench_settings *s, int64_t N,
                            .N = N, .H = 1, .D = DIM, .q_stride = DIM,
                            .kv_stride = DIM, .scale = (tt_real)(1 / sqrt(DIM))};
     for (int64_t i = 0; i < QUERIES && !tt_check_interrupt(ctx); i++)
-        attend(want + i * DIM, &a, i, logits);
+        bench_error_attend(want + i * DIM, &a, i, logits);
     char what[64];
     snprintf(what, sizeof what, "attention, %lld keys, %s", (long long)N,
              sharp > 1 ? "sharp" : "flat");
@@ -132,7 +133,7 @@ static void error_attention(tt_ctx *ctx, const bench_settings *s, int64_t N,
         ctx->ops = s->backend[i];
         tt_attention(ctx, &a);
         if (tt_check_interrupt(ctx)) break;
-        report(what, ctx->ops->name, o, want, QUERIES * DIM, j);
+        bench_error_report(what, ctx->ops->name, o, want, QUERIES * DIM, j);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

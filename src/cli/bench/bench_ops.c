@@ -93,7 +93,7 @@ static bool is_product(const bench_case *c)
     return c->op <= CONV;
 }
 
-static tt_real *values(tt_ctx *ctx, int64_t n, uint32_t seed)
+static tt_real *bench_ops_values(tt_ctx *ctx, int64_t n, uint32_t seed)
 {
     tt_real *x = tt_scratch(ctx, n);
     if (x) bench_fill(x, n, seed);
@@ -107,17 +107,17 @@ static void prepare_product(tt_ctx *ctx, job *j)
     const bench_case *c = j->c;
     const tt_dtype stored = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
     if (c->op == LINEAR) {
-        j->x = values(ctx, c->a * c->b, 1);
-        j->w = values(ctx, c->b * c->c, 2);
-        j->y = values(ctx, c->a * c->c, 3);
+        j->x = bench_ops_values(ctx, c->a * c->b, 1);
+        j->w = bench_ops_values(ctx, c->b * c->c, 2);
+        j->y = bench_ops_values(ctx, c->a * c->c, 3);
         j->weights = tt_tensor_make(j->w, stored, 2,
                                     (int64_t[]){c->c, c->b});
         j->flops = 2.0 * (double)c->a * (double)c->b * (double)c->c;
     } else if (c->op == ATTENTION) {
         int64_t wide = c->c * HEAD_DIM;
-        j->x = values(ctx, c->a * wide, 1);
-        j->w = values(ctx, 2 * c->b * wide, 2);
-        j->y = values(ctx, c->a * wide, 3);
+        j->x = bench_ops_values(ctx, c->a * wide, 1);
+        j->w = bench_ops_values(ctx, 2 * c->b * wide, 2);
+        j->y = bench_ops_values(ctx, c->a * wide, 3);
         if (ctx->status) return;
         j->attention = (tt_attention_args){
             .o = j->y, .q = j->x, .k = j->w, .v = j->w + c->b * wide,
@@ -126,9 +126,9 @@ static void prepare_product(tt_ctx *ctx, job *j)
         j->flops = 4.0 * (double)c->a * (double)c->b * (double)wide;
     } else {
         int64_t n = c->a * c->b * c->c, k = 27 * c->c;
-        j->x = values(ctx, 3 * n, 1);
-        j->w = values(ctx, c->c * k, 2);
-        j->y = values(ctx, n, 3);
+        j->x = bench_ops_values(ctx, 3 * n, 1);
+        j->w = bench_ops_values(ctx, c->c * k, 2);
+        j->y = bench_ops_values(ctx, n, 3);
         if (ctx->status) return;
         for (int i = 0; i < 3; i++) j->frame[i] = j->x + i * n;
         j->weights = tt_tensor_make(j->w, stored, 5,
@@ -142,14 +142,14 @@ static void prepare_product(tt_ctx *ctx, job *j)
     }
 }
 
-static void prepare_rows(tt_ctx *ctx, job *j)
+static void bench_ops_prepare_rows(tt_ctx *ctx, job *j)
 {
     const bench_case *c = j->c;
     j->count = c->a * c->b;
-    j->x = values(ctx, j->count, 1);
-    j->y = values(ctx, j->count, 2);
-    j->w = values(ctx, 2 * c->b, 3);
-    j->forget = values(ctx, BENCH_FORGET, 4);
+    j->x = bench_ops_values(ctx, j->count, 1);
+    j->y = bench_ops_values(ctx, j->count, 2);
+    j->w = bench_ops_values(ctx, 2 * c->b, 3);
+    j->forget = bench_ops_values(ctx, BENCH_FORGET, 4);
     double **stat[3] = {&j->mean, &j->gain, &j->target};
     for (int i = 0; i < 3; i++) {
         *stat[i] = tt_alloc(ctx, &ctx->scratch, c->b, sizeof(double), "bench");
@@ -247,8 +247,9 @@ static void print_head(void)
 /* rate: GFLOP/s of products, GB/s of the rest; of peak: of the peak of the
  * class's instruction, or of the streaming rate; other: blas, or the streaming
  * loop. */
-static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
-                   const bench_times *other, const double *peaks, json_out *out)
+static void bench_ops_report(const tt_ctx *ctx, const job *j,
+                             const bench_times *mine, const bench_times *other,
+                             const double *peaks, json_out *out)
 {
     const bench_case *c = j->c;
     char shape[64], of[32];
@@ -296,7 +297,7 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     job j = {.c = c, .top = bench_top(exact->cls, peak[0])};
     ctx->ops = exact; /* not what the last case ended with */
-    is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);
+    is_product(c) ? prepare_product(ctx, &j) : bench_ops_prepare_rows(ctx, &j);
     for (int i = 0; i < s->nthreads && !ctx->status; i++) {
         bench_times mine = {.n = 0}, other = {.n = 0};
         ctx->nthreads = s->threads[i];
@@ -310,7 +311,8 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
             bench_add(&mine, t);
             if (both) bench_add(&other, o);
         }
-        if (!ctx->status) report(ctx, &j, &mine, &other, peak[i], out);
+        if (!ctx->status)
+            bench_ops_report(ctx, &j, &mine, &other, peak[i], out);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -51,7 +51,7 @@ typedef struct measure {
 
 /* ---- what is said while it works ----------------------------------------- */
 
-static void say(const measure *m, const char *what)
+static void bench_pass_say(const measure *m, const char *what)
 {
     if (!m->s->quiet) fprintf(stderr, "tether: %s\n", what);
 }
@@ -119,15 +119,15 @@ static void look_for_peaks(measure *m)
     tt_arena_free(&m->ctx->scratch);
 }
 
-/* What is laid out stays where `tether generate` lets it stay. */
+/* What is packed stays where `tether generate` lets it stay. */
 static tt_status fits(measure *m)
 {
     const char *who;
     int64_t left;
     steady *b = &m->b;
-    const int64_t need = steady_bytes(b), laid = steady_laid(b);
+    const int64_t need = steady_bytes(b), packed = steady_packed(b);
     TT_TRY(tt_memory_left(m->ctx, &left, &who));
-    b->keep = laid > 0 && !m->ctx->device && need + laid <= left / 2;
+    b->keep = packed > 0 && !m->ctx->device && need + packed <= left / 2;
     if (m->ctx->device || need <= left) return TT_OK;
     return tt_fail(m->ctx, TT_ENOMEM, "cache and activations of %lld layers at "
                    "%lldx%lld take %.1f GB, but %s leaves %.1f GB: a smaller "
@@ -139,10 +139,10 @@ static tt_status fits(measure *m)
 static tt_status open_all(measure *m)
 {
     steady *b = &m->b;
-    say(m, b->model ? "opening the model" : "making weights");
+    bench_pass_say(m, b->model ? "opening the model" : "making weights");
     TT_TRY(steady_model(b));
     TT_TRY(fits(m));
-    say(m, "filling the cache");
+    bench_pass_say(m, "filling the cache");
     TT_TRY(steady_inputs(b));
     return steady_cache(b);
 }
@@ -161,7 +161,7 @@ static tt_status take_passes(measure *m, int noisy)
 
 /* ---- the table ----------------------------------------------------------- */
 
-static bench_limit top(const measure *m)
+static bench_limit bench_pass_top(const measure *m)
 {
     return bench_top(m->ctx->ops->cls, m->peak);
 }
@@ -169,7 +169,8 @@ static bench_limit top(const measure *m)
 static void print_line(const measure *m, const char *name, double seconds,
                        double wall, double flops)
 {
-    const double peak = m->peak[top(m)], kept = m->kept[top(m)];
+    const double peak = m->peak[bench_pass_top(m)],
+        kept = m->kept[bench_pass_top(m)];
     const double rate = flops / seconds;
     printf("%-22s %9.3f %6.2f%%", name, seconds, 100 * seconds / wall);
     if (flops > 0) printf(" %9.1f", rate * 1e-9);
@@ -257,7 +258,7 @@ static void print_all(measure *m, const steady_memory *held, const char *sha)
 static void log_rate(const measure *m, json_out *j, double flops,
                      double seconds)
 {
-    const bench_limit k = top(m);
+    const bench_limit k = bench_pass_top(m);
     char of[32];
     if (!(flops > 0 && seconds > 0)) return;
     json_real(j, "gflops", flops / seconds * 1e-9);
@@ -342,7 +343,7 @@ int bench_pass_check(bench_settings *s)
     return GO_ON;
 }
 
-static void show(measure *m, json_out *j)
+static void bench_pass_show(measure *m, json_out *j)
 {
     char sha[65];
     const steady_memory held = steady_held();
@@ -366,7 +367,7 @@ tt_status bench_pass(tt_ctx *ctx, const bench_settings *s, json_out *j)
     look_for_peaks(&m);
     if (!ctx->status && !open_all(&m)
         && !take_passes(&m, (int)s->passes - 1))
-        show(&m, j);
+        bench_pass_show(&m, j);
     steady_close(&m.b);
     return ctx->status;
 }

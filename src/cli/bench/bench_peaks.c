@@ -33,7 +33,7 @@ double bench_stream_bytes(tt_stream kind)
     return arrays[kind] * sizeof(tt_real);
 }
 
-static tt_real *values(tt_ctx *ctx, uint32_t seed)
+static tt_real *bench_peaks_values(tt_ctx *ctx, uint32_t seed)
 {
     tt_real *x = tt_scratch(ctx, BENCH_FORGET);
     if (x) bench_fill(x, BENCH_FORGET, seed);
@@ -55,7 +55,7 @@ void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
                       double peak[BENCH_LIMITS])
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *x = values(ctx, 4), *y = values(ctx, 5);
+    tt_real *x = bench_peaks_values(ctx, 4), *y = bench_peaks_values(ctx, 5);
     for (bench_limit k = BENCH_FMA; k < BENCH_LIMITS; k++)
         for (int r = 0; r < 10 && !tt_check_interrupt(ctx); r++) {
             double start = bench_now(s), did = one_run(ctx, s, k, x, y);

@@ -51,7 +51,7 @@ static void fill_host(tt_host *x, int64_t n, uint32_t stream)
 void steady_fill(tt_ctx *ctx, tt_real *x, int64_t n, uint32_t stream)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *h = tt_room(ctx, x, n);
+    tt_host *h = tt_map_write(ctx, x, n);
     if (h) fill_host(h, n, stream);
     tt_put(ctx, x, h, n);
     tt_arena_reset(&ctx->scratch, m);
@@ -263,14 +263,14 @@ int64_t steady_bytes(steady *b)
            + (prompt + work) * (int64_t)sizeof(tt_real);
 }
 
-int64_t steady_laid(const steady *b)
+int64_t steady_packed(const steady *b)
 {
     const tt_policy_class *cls = b->policy.cls;
     const tt_ops *ops = b->ctx->ops;
     const int64_t n = cls->reads ? cls->reads(&b->policy, &b->geo)
                                  : cls->slots(&b->policy, &b->geo);
-    if (!ops->laid || n <= TT_KEY_BLOCK) return 0;
-    return b->geo.layers * b->geo.H * ops->laid(b->ctx, n, b->geo.D)
+    if (!ops->packed || n <= TT_KEY_BLOCK) return 0;
+    return b->geo.layers * b->geo.H * ops->packed(b->ctx, n, b->geo.D)
            * (int64_t)sizeof(tt_real);
 }
 

@@ -23,7 +23,7 @@
  * because the first ones differ: TetherCache reads the frames that filled its
  * memory, MemRoPE makes its averages, Deep Forcing compresses in every other
  * chunk (the first, the third).
- * Among random keys GRAB has no reason to admit anybody. So, where `admit` is
+ * Among random keys GRAB has no reason to admit anyone. So, where `admit` is
  * set, the keys of the frames that leave next are drawn towards the mean query
  * of the clean pass before: every one of them is admitted, and edited by TAME,
  * in the measured chunk and in the one before it. */
@@ -81,7 +81,7 @@ void steady_close(steady *b);
 int64_t steady_bytes(steady *b);
 /* Bytes more with `keep`, where attention's layout of keys and values would
  * stay; 0: it would not. */
-int64_t steady_laid(const steady *b);
+int64_t steady_packed(const steady *b);
 
 /* The chunks before the measured ones; each pass is told to `done`. */
 typedef void (*steady_done)(void *user, double seconds);
@@ -104,8 +104,8 @@ tt_status steady_digest(steady *b, char sha[65]);
  * matter, not freshness. */
 void steady_fill(tt_ctx *ctx, tt_real *x, int64_t n, uint32_t stream);
 
-/* Bytes that the process holds now: those that no file stands behind, pages of
- * mapped files, and the most of both that there was. 0: nobody says. */
+/* Bytes that the process holds now: those that no file stands after, pages of
+ * mapped files, and the most of both that there was. 0: no one says. */
 typedef struct steady_memory {
     int64_t anonymous, mapped, peak;
 } steady_memory;

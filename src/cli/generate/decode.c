@@ -234,7 +234,7 @@ struct decoding {
     tt_real *z;                    /* one of them                             */
     int64_t next;                  /* the one whose frames are to come        */
     const char *after;             /* said at a second signal                 */
-    double spent;                  /* seconds in turns that are over          */
+    double spent;                  /* seconds interleaved that are over       */
     tt_vae_decoder *decoder;       /* of the clip of `next`; NULL: none yet   */
 };
 
@@ -326,7 +326,8 @@ void decode_stop_words(decoding *d)
     cli_stop_words(NULL, d->after);
 }
 
-static tt_status begin(decoding *d, progress *p, const decode_outputs *o)
+static tt_status generate_decode_begin(decoding *d, progress *p,
+                                       const decode_outputs *o)
 {
     tt_ctx *ctx = d->s.ctx;
     const int64_t *dim = d->latents.dim;
@@ -359,7 +360,7 @@ tt_status decode_begin(tt_ctx *ctx, decoding **out, progress *p,
     if (!d) return ctx->status;
     *d = (decoding){.s = {.ctx = ctx, .progress = p}, .own = mem, .vae = vae,
                     .latents = *latents, .after = o->after};
-    if (begin(d, p, o)) return decode_end(d);
+    if (generate_decode_begin(d, p, o)) return decode_end(d);
     *out = d;
     return TT_OK;
 }

@@ -9,7 +9,7 @@
 
 typedef struct decode_outputs {
     const char *video;        /* -o: see video.h; NULL: none                  */
-    const char *animation;    /* animated PNG beside it; NULL: none           */
+    const char *animation;    /* animated PNG next to it; NULL: none          */
     const char *sheet;        /* contact sheet PNG; NULL: none                */
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */
@@ -20,7 +20,7 @@ typedef struct decode_outputs {
 } decode_outputs;
 
 /* What the video is called until it is complete, and after an interruption:
- * "cat.mp4" -> "cat.unfinished.mp4", in `mem`; of a link beside the file that
+ * "cat.mp4" -> "cat.unfinished.mp4", in `mem`; of a link next to the file that
  * it leads to. NULL: it has no such name (pictures, apng, "-", a pipe). */
 const char *decode_unfinished(tt_ctx *ctx, tt_arena *mem, const char *video);
 

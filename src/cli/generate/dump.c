@@ -22,7 +22,7 @@ static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
 }
 
 /* A backend that computes its class bit by bit says so in the file. */
-static const char *class_of(const tt_ops *ops)
+static const char *dump_class_of(const tt_ops *ops)
 {
     static const char *const name[] = {"exact", "golden"};
     for (int i = 0; i < 2; i++)
@@ -36,8 +36,8 @@ tt_status dump_open(tt_ctx *ctx, dump *d, const char *path, const char *filter)
     d->filter = filter;
     d->taken = 0;
     TT_TRY(tt_st_create(ctx, &d->writer, path));
-    if (sizeof(tt_real) == 4 && class_of(ctx->ops))
-        tt_st_meta(d->writer, "class", class_of(ctx->ops));
+    if (sizeof(tt_real) == 4 && dump_class_of(ctx->ops))
+        tt_st_meta(d->writer, "class", dump_class_of(ctx->ops));
     ctx->tap = on_tap;
     ctx->tap_user = d;
     ctx->tap_cache = filter && strstr(filter, "cache") != NULL;

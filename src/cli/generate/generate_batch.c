@@ -4,7 +4,7 @@
  *
  * Model   one that fails does not stop the others, an interruption stops all.
  *         What is complete is known from the files: the latents say which run
- *         made them, and its outputs are not older. Behind the last video a
+ *         made them, and its outputs are not older. After the last video a
  *         table, and JSON for programs. */
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +83,7 @@ bool session_is_complete(session *s, int64_t i, const tt_run_files *v)
 
 /* ---- what became of one -------------------------------------------------- */
 
-static const char *keep(session *s, const char *text)
+static const char *generate_batch_keep(session *s, const char *text)
 {
     return text ? tt_strdup(s->ctx, &s->result_mem, text) : NULL;
 }
@@ -113,9 +113,10 @@ void session_result(session *s, int64_t i, const tt_run_files *v, bool there,
     *r = (video_result){.state = there ? VIDEO_THERE
                              : status == TT_EINTR ? VIDEO_STOPPED
                              : status ? VIDEO_FAILED : VIDEO_COMPLETE,
-                        .seconds = seconds, .output = keep(s, v->output),
-                        .latents = keep(s, v->latents),
-                        .why = status ? keep(s, why) : NULL};
+                        .seconds = seconds,
+                        .output = generate_batch_keep(s, v->output),
+                        .latents = generate_batch_keep(s, v->latents),
+                        .why = status ? generate_batch_keep(s, why) : NULL};
     log_video(s, i);
     if (there && tt_team_rank(s->ctx) == 0)
         progress_say(&s->progress, "video %lld of %lld is complete: %s",
@@ -130,7 +131,7 @@ void session_result(session *s, int64_t i, const tt_run_files *v, bool there,
 
 /* ---- all of them --------------------------------------------------------- */
 
-static int64_t count(const session *s, video_state state)
+static int64_t generate_batch_count(const session *s, video_state state)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < s->videos; i++) n += s->result[i].state == state;
@@ -141,7 +142,7 @@ static void say_table(session *s)
 {
     char line[256] = "", took[32];
     for (int k = 0; k < STATES; k++) {
-        const int64_t n = count(s, (video_state)k);
+        const int64_t n = generate_batch_count(s, (video_state)k);
         const size_t at = strlen(line);
         if (n) snprintf(line + at, sizeof line - at, "%s%lld %s",
                         at ? ", " : "", (long long)n, word[k]);
@@ -176,7 +177,7 @@ static void put_video(session *s, json_out *j, int64_t i)
     json_close(j, '}');
 }
 
-static void write_summary(session *s, const char *path)
+static void generate_batch_write_summary(session *s, const char *path)
 {
     tt_out o;
     json_out j;
@@ -185,7 +186,7 @@ static void write_summary(session *s, const char *path)
     json_int(&j, "tether_summary", 1);
     json_int(&j, "videos", s->videos);
     for (int k = 0; k < STATES; k++)
-        json_int(&j, key[k], count(s, (video_state)k));
+        json_int(&j, key[k], generate_batch_count(s, (video_state)k));
     json_open(&j, "list", '[');
     for (int64_t i = 0; i < s->videos; i++) put_video(s, &j, i);
     json_close(&j, ']');
@@ -209,11 +210,12 @@ tt_status session_end_list(session *s)
     if (!s->result || tt_team_rank(ctx) > 0) return status;
     snprintf(why, sizeof why, "%s", tt_message(ctx));
     tt_clear(ctx);
-    const int64_t failed = count(s, VIDEO_FAILED);
+    const int64_t failed = generate_batch_count(s, VIDEO_FAILED);
     const bool replaces = ctx->overwrite;
     ctx->overwrite = true; /* an earlier summary: session_check_free */
     if (s->videos > 1) say_table(s);
-    if (s->settings->summary) write_summary(s, s->settings->summary);
+    if (s->settings->summary)
+        generate_batch_write_summary(s, s->settings->summary);
     ctx->overwrite = replaces;
     if (ctx->status && !status) return ctx->status;
     if (ctx->status) summary_is_lost(ctx); /* why the work ended says more */

@@ -2,10 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   "during" is the same decoding in turns: it is told how many latents
- *         there are after every chunk, in the same process and on all ranks.
- *         The frames of the last chunk come when the latents are complete, as
- *         all of them do "after". So every output has the same bytes.
+ * Model   "during" is the same decoding interleaved: it is told how many
+ *         latents there are after every chunk, in the same process and on all
+ *         ranks. The frames of the last chunk come when the latents are
+ *         complete, as all of them do "after". So every output has the same
+ *         bytes.
  * Next    decode.c */
 #include <string.h>
 

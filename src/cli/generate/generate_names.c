@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   one set of options names the files of several videos: a suffix
- *         tells them apart. What has no name of its own stands beside the
+ *         tells them apart. What has no name of its own stands next to the
  *         video.
  * Next    cmd_generate.c */
 #include <stdio.h>
@@ -40,10 +40,10 @@ static const char *with_suffix(const maker *m, const char *path)
 static const char *folder_with_suffix(const maker *m, const char *path)
 {
     if (!path || !*m->suffix) return path;
-    size_t n = strlen(path), room = n + strlen(m->suffix) + 1;
+    size_t n = strlen(path), capacity = n + strlen(m->suffix) + 1;
     while (n > 1 && path[n - 1] == '/') n--;
-    char *out = tt_alloc(m->ctx, m->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%.*s%s", (int)n, path, m->suffix);
+    char *out = tt_alloc(m->ctx, m->mem, (int64_t)capacity, 1, "file name");
+    if (out) snprintf(out, capacity, "%.*s%s", (int)n, path, m->suffix);
     return out;
 }
 
@@ -52,15 +52,15 @@ static const char *vbench_name(const maker *m, const char *prompt,
                                int64_t sample)
 {
     char stem[TT_VBENCH_STEM_MAX + 1];
-    size_t room = strlen(m->g->output) + sizeof stem + 32;
-    char *out = tt_alloc(m->ctx, m->mem, (int64_t)room, 1, "file name");
+    size_t capacity = strlen(m->g->output) + sizeof stem + 32;
+    char *out = tt_alloc(m->ctx, m->mem, (int64_t)capacity, 1, "file name");
     tt_vbench_stem(stem, prompt);
-    if (out) snprintf(out, room, "%s/%s-%lld.mp4", m->g->output, stem,
+    if (out) snprintf(out, capacity, "%s/%s-%lld.mp4", m->g->output, stem,
                       (long long)sample);
     return out;
 }
 
-/* Length of what all names beside pictures `folder/%05d.png` begin with: the
+/* Length of what all names next to pictures `folder/%05d.png` begin with: the
  * folder, which need not exist yet; its last part must be a name. */
 static size_t folder_stem(const char *output, const char *base)
 {
@@ -78,7 +78,7 @@ static bool is_pictures(const char *base)
     return strchr(base, '%') && n > 4 && !strcasecmp(base + n - 4, ".png");
 }
 
-/* What stands in the names of all pictures `base`, a_%05d.png, beside the
+/* What stands in the names of all pictures `base`, a_%05d.png, next to the
  * number and the suffix: "a"; its length is 0 when there is nothing. */
 static size_t picture_stem(const maker *m, const char *base, char *name,
                            size_t size)
@@ -95,11 +95,11 @@ static size_t picture_stem(const maker *m, const char *base, char *name,
                             (int)own, after);
 }
 
-/* Beside `output`: its name with another ending. Beside pictures: what their
+/* Next to `output`: its name with another ending. Next to pictures: what their
  * names have in common, or the name of their folder, and the suffix. For
  * standard output: in the current folder. */
-static const char *beside(const maker *m, const char *output,
-                          const char *ending)
+static const char *adjacent(const maker *m, const char *output,
+                            const char *ending)
 {
     if (!output) return NULL;
     const char *slash = strrchr(output, '/');
@@ -119,9 +119,9 @@ static const char *beside(const maker *m, const char *output,
         }
         strcat(name, m->suffix);
     }
-    size_t room = n + strlen(name) + strlen(ending) + 1;
-    char *out = tt_alloc(m->ctx, m->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%.*s%s%s", (int)n, output, name, ending);
+    size_t capacity = n + strlen(name) + strlen(ending) + 1;
+    char *out = tt_alloc(m->ctx, m->mem, (int64_t)capacity, 1, "file name");
+    if (out) snprintf(out, capacity, "%.*s%s%s", (int)n, output, name, ending);
     return out;
 }
 
@@ -155,10 +155,10 @@ tt_run_files names_make(tt_ctx *ctx, tt_arena *mem, const tt_settings *g,
                                                                 : v.sheet;
     if (!main_output) main_output = v.output; /* "-" */
     v.latents = g->latents_out ? with_suffix(&m, g->latents_out)
-              : beside(&m, main_output, ".latents.safetensors");
+              : adjacent(&m, main_output, ".latents.safetensors");
     v.preview = !g->preview ? NULL
               : *g->preview ? with_suffix(&m, g->preview)
-              : beside(&m, main_output, ".preview.png");
+              : adjacent(&m, main_output, ".preview.png");
     if (g->no_decode) v.output = v.animation = v.sheet = NULL;
     return v;
 }
@@ -167,8 +167,8 @@ const char *names_in(tt_ctx *ctx, tt_arena *mem, const char *folder,
                      const char *name)
 {
     if (!folder) return NULL;
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *out = tt_alloc(ctx, mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%s/%s", folder, name);
+    size_t capacity = strlen(folder) + strlen(name) + 2;
+    char *out = tt_alloc(ctx, mem, (int64_t)capacity, 1, "file name");
+    if (out) snprintf(out, capacity, "%s/%s", folder, name);
     return out;
 }

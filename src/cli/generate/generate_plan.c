@@ -20,7 +20,7 @@ void session_say_needs(session *s, int64_t i)
     char memory[32], disk[32], video[32];
     if (i || tt_run_plan(&quiet, s->run, &n)) return;
     progress_bytes(video, sizeof video, n.video);
-    progress_say(&s->progress, "plan: memory at most %s beside mapped weights, "
+    progress_say(&s->progress, "plan: memory at most %s and mapped weights, "
                  "latents on disk %s%s%s%s", progress_bytes(memory,
                  sizeof memory, n.peak), progress_bytes(disk, sizeof disk,
                  n.latents_file), n.video ? ", a video at most " : "",

@@ -29,13 +29,13 @@ void session_stop_words(session *s)
                    at.unfinished && at.chunk > 0 ? s->kept : NULL);
 }
 
-static void say(void *user, bool detail, const char *sentence)
+static void generate_generate_say(void *user, bool detail, const char *sentence)
 {
     session *s = user;
     progress_of_a_run(&s->progress).say(&s->progress, detail, sentence);
 }
 
-static void work(void *user, const tt_run_work *w)
+static void generate_say_work(void *user, const tt_run_work *w)
 {
     session *s = user;
     progress_of_a_run(&s->progress).work(&s->progress, w);
@@ -75,7 +75,7 @@ static void log_chunk(session *s, const tt_run_chunk *c)
     progress_logged(&s->progress, &j);
 }
 
-static void take_chunk(void *user, const tt_run_chunk *c)
+static void generate_say_take_chunk(void *user, const tt_run_chunk *c)
 {
     session *s = user;
     session_stop_words(s);
@@ -156,5 +156,6 @@ void session_log_start(session *s, const tt_run_video *v,
 
 tt_run_events session_events(session *s)
 {
-    return (tt_run_events){s, say, work, take_chunk};
+    return (tt_run_events){s, generate_generate_say, generate_say_work,
+                           generate_say_take_chunk};
 }

@@ -39,7 +39,7 @@ typedef struct session {
     inject inject;
     tt_run_facts facts;  /* for records                                       */
     tt_arena mem;        /* names                                             */
-    char kept[4400];     /* what a second signal leaves behind                */
+    char kept[4400];     /* what a second signal leaves after                 */
     decode_turns turns;
     int64_t videos;
     video_result *result; /* [videos]; NULL: the work has not begun           */

@@ -31,6 +31,6 @@ tt_status model_find_builtin(tt_ctx *ctx, char *buf, size_t n)
         if ((size_t)snprintf(buf, n, "%s/%s", self, places[i]) < n
             && stat(buf, &st) == 0) return TT_OK;
     return tt_fail(ctx, TT_EIO, "the built-in model was not found: it is "
-                   "looked for in ../share/tether/demo beside the program, "
+                   "looked for in ../share/tether/demo next to the program, "
                    "where `make install` puts it; name its folder with -m");
 }

@@ -7,7 +7,7 @@
 #include "cli/ui/options.h"
 #include "run/run.h"
 
-/* The folder of the built-in model: beside the source, or the one `make demo`
+/* The folder of the built-in model: next to the source, or the one `make demo`
  * wrote; from the working folder, or from where the program lies
  * (build/<flavour>/tether or PREFIX/bin/tether). Written to buf. */
 tt_status model_find_builtin(tt_ctx *ctx, char *buf, size_t n);

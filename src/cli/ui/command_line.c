@@ -13,7 +13,7 @@ static bool is_plain(const char *word)
                                        "0123456789-_=+:,./%@")];
 }
 
-/* `word` behind a blank, in single quotes where needed: ' becomes '\'' . */
+/* `word` after a blank, in single quotes where needed: ' becomes '\'' . */
 static char *put_word(char *at, const char *word)
 {
     const bool plain = is_plain(word);
@@ -30,9 +30,10 @@ static char *put_word(char *at, const char *word)
 const char *cli_command_line(tt_ctx *ctx, const char *before, int argc,
                              char **argv)
 {
-    size_t room = strlen(before) + 1;
-    for (int i = 0; i < argc; i++) room += 4 * strlen(argv[i]) + 3;
-    char *line = tt_alloc(ctx, &ctx->scratch, (int64_t)room, 1, "a command");
+    size_t capacity = strlen(before) + 1;
+    for (int i = 0; i < argc; i++) capacity += 4 * strlen(argv[i]) + 3;
+    char *line = tt_alloc(ctx, &ctx->scratch, (int64_t)capacity, 1,
+                          "a command");
     if (!line) return "";
     char *at = (char *)memcpy(line, before, strlen(before)) + strlen(before);
     for (int i = 0; i < argc; i++) at = put_word(at, argv[i]);

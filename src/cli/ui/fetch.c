@@ -25,7 +25,7 @@ static const struct {
 };
 enum { PUBLISHED = sizeof published / sizeof *published };
 
-static void ignore_warning(void *user, const char *sentence)
+static void fetch_ignore_warning(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
@@ -34,7 +34,7 @@ static void ignore_warning(void *user, const char *sentence)
 /* Is there no file at all that could hold it? */
 static bool lacks(const char *path, tt_model_kind kind)
 {
-    tt_ctx ctx = {.warn = ignore_warning};
+    tt_ctx ctx = {.warn = fetch_ignore_warning};
     tt_weights *w = NULL;
     const bool none = tt_weights_open(&ctx, &w, path, kind, NULL) == TT_EIO;
     tt_weights_close(w);
@@ -45,7 +45,7 @@ static bool lacks(const char *path, tt_model_kind kind)
 static bool lacks_transformer(const tt_model_paths *p)
 {
     char path[4096];
-    tt_ctx ctx = {.warn = ignore_warning};
+    tt_ctx ctx = {.warn = fetch_ignore_warning};
     const bool found = !tt_model_transformer(&ctx, path, sizeof path, p);
     tt_ctx_free(&ctx);
     return found && lacks(path, TT_MODEL_DIT);
@@ -54,7 +54,7 @@ static bool lacks_transformer(const tt_model_paths *p)
 static bool lacks_tokenizer(const tt_model_paths *p)
 {
     char path[4096];
-    tt_ctx ctx = {.warn = ignore_warning};
+    tt_ctx ctx = {.warn = fetch_ignore_warning};
     const bool none = tt_model_tokenizer(&ctx, path, sizeof path, p) != TT_OK;
     tt_ctx_free(&ctx);
     return none;

@@ -14,7 +14,7 @@
 /* ---- characters ---------------------------------------------------------- */
 
 /* n bytes of text. A dash stays one that can be copied into a shell. */
-static void put(const char *text, size_t n)
+static void manual_put(const char *text, size_t n)
 {
     if (n && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
     for (size_t i = 0; i < n; i++)
@@ -29,7 +29,7 @@ static void put(const char *text, size_t n)
 
 static void put_all(const char *text)
 {
-    put(text, strlen(text));
+    manual_put(text, strlen(text));
 }
 
 /* One line of the page for each line of `text`; empty ones have no meaning. */
@@ -38,7 +38,7 @@ static void each_line(const char *text, const char *empty, const char *between)
     for (bool first = true;; first = false) {
         const size_t n = strcspn(text, "\n");
         if (!first && n) fputs(between, stdout);
-        if (n) put(text, n);
+        if (n) manual_put(text, n);
         fputs(n ? "\n" : text[n] ? empty : "", stdout);
         if (!text[n]) return;
         text += n + 1;

@@ -104,7 +104,7 @@ static void print_options(const opt_spec *o)
     }
 }
 
-static void print_help(const opt_command *cmd)
+static void options_print_help(const opt_command *cmd)
 {
     printf("tether %s: %s\n\nusage: tether %s %s\n", cmd->name, cmd->summary,
            cmd->name, cmd->usage);
@@ -137,7 +137,7 @@ int opt_refused(const char *command, const tt_ctx *ctx)
 }
 
 /* The row of that name, of the command or of all of them. */
-static const opt_spec *row_of(const opt_command *cmd, const char *name)
+static const opt_spec *options_row_of(const opt_command *cmd, const char *name)
 {
     const opt_spec *tables[] = {cmd->options, common_options(cmd)};
     for (int t = 0; t < 2; t++)
@@ -149,7 +149,7 @@ static const opt_spec *row_of(const opt_command *cmd, const char *name)
 /* --model of convert is a kind of model. */
 static bool has_option(const void *user, const char *name)
 {
-    const opt_spec *o = row_of(user, name);
+    const opt_spec *o = options_row_of(user, name);
     return o && (strcmp(name, "model") || !strcmp(o->arg, "DIR"));
 }
 
@@ -165,7 +165,7 @@ static int foreign(const opt_command *cmd, const char *said, const char *name)
     if (!foreign_find(&a, name, has_option, cmd)) return GO_ON;
     if (!a.use)
         return opt_usage(cmd->name, "unknown option %s: %s", said, a.words);
-    const opt_spec *o = row_of(cmd, a.use);
+    const opt_spec *o = options_row_of(cmd, a.use);
     return opt_usage(cmd->name, "unknown option %s: use --%s%s%s%s%s", said,
                      o->name, o->arg ? " " : "", o->arg ? o->arg : "",
                      a.words ? ", " : "", a.words ? a.words : "");
@@ -201,7 +201,7 @@ static int unknown_letter(const opt_command *cmd, const char *word, bool known)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 1, "="), word + 1);
     for (char *c = name; *c; c++)
         if (*c == '_') *c = '-';
-    if (name[1] && row_of(cmd, name))
+    if (name[1] && options_row_of(cmd, name))
         return opt_usage(cmd->name, "unknown option %s; did you mean --%s?",
                          word, name);
     int status = name[1] ? foreign(cmd, word, name) : GO_ON;
@@ -234,8 +234,8 @@ int opt_list_int(int64_t *values, int max, const char *text)
 /* ---- parsing ------------------------------------------------------------- */
 
 /* Find by name ("no-x" finds the switch x and sets *no) or by letter. */
-static const opt_spec *find(const opt_command *cmd, const char *name,
-                            char letter, bool *no, bool *is_common)
+static const opt_spec *options_find(const opt_command *cmd, const char *name,
+                                    char letter, bool *no, bool *is_common)
 {
     const opt_spec *tables[] = {cmd->options, common_options(cmd)};
     for (int t = 0; t < 2; t++)
@@ -278,7 +278,7 @@ static int spell_name(const opt_command *cmd, spelled *s, const char *word)
     for (size_t c = 0; c < len; c++)
         name[c] = word[c] == '_' ? '-' : word[c];
     if (word[len] == '=') s->text = word + len + 1;
-    s->o = find(cmd, name, 0, &s->no, &s->is_common);
+    s->o = options_find(cmd, name, 0, &s->no, &s->is_common);
     return s->o ? GO_ON : unknown(cmd, name, word);
 }
 
@@ -288,7 +288,7 @@ static int spell(const opt_command *cmd, spelled *s, const char *word)
     *s = (spelled){0};
     if (word[1] != '-') {
         if (word[2]) s->text = word + 2;
-        s->o = find(cmd, NULL, word[1], &s->no, &s->is_common);
+        s->o = options_find(cmd, NULL, word[1], &s->no, &s->is_common);
         return unknown_letter(cmd, word, s->o != NULL);
     }
     return spell_name(cmd, s, word + 2);
@@ -314,8 +314,8 @@ static const char *longer(const char *before, const char *text)
 }
 
 /* The value in its place; none says what is missing. */
-static int keep(const opt_command *cmd, const spelled *s, void *base,
-                const char *text)
+static int options_keep(const opt_command *cmd, const spelled *s, void *base,
+                        const char *text)
 {
     tt_ctx ctx = {.status = TT_OK};
     if (cmd->of_a_run && tt_settings_find(s->o->name))
@@ -328,14 +328,14 @@ static int keep(const opt_command *cmd, const spelled *s, void *base,
     return ctx.status ? opt_refused(cmd->name, &ctx) : GO_ON;
 }
 
-/* The value behind argv[*i], which *i moves on to. */
+/* The value after argv[*i], which *i moves on to. */
 static int take_value(const opt_command *cmd, spelled *s, void *base, int argc,
                       char **argv, int *i)
 {
     const opt_spec *o = s->o;
     if (takes_value(o->kind) && !s->text) {
         if (*i + 1 >= argc)
-            return keep(cmd, s, base, NULL);
+            return options_keep(cmd, s, base, NULL);
         s->text = argv[++*i];
     } else if (o->kind == OPT_MAYBE && !s->text) {
         if (*i + 1 < argc && argv[*i + 1][0] != '-') s->text = argv[++*i];
@@ -351,13 +351,13 @@ int opt_word(const opt_command *cmd, void *settings, const char *word)
     spelled s = {0};
     const int status = spell_name(cmd, &s, word);
     if (status != GO_ON) return status;
-    return keep(cmd, &s, settings, s.o->kind != OPT_SWITCH ? s.text
+    return options_keep(cmd, &s, settings, s.o->kind != OPT_SWITCH ? s.text
                                    : s.no ? "no" : "yes");
 }
 
 /* A variable of the shell that is not set gives no name. */
-static int check_name(const opt_command *cmd, const opt_spec *o,
-                      const char *text)
+static int options_check_name(const opt_command *cmd, const opt_spec *o,
+                              const char *text)
 {
     if ((o->kind != OPT_READ && o->kind != OPT_WRITE) || *text
         || *o->arg == '[') return GO_ON;
@@ -376,8 +376,8 @@ static int parse_one(const opt_command *cmd, void *settings,
     if (status == GO_ON) status = take_value(cmd, &s, base, argc, argv, i);
     if (status != GO_ON) return status;
     const char *text = s.o->kind == OPT_SWITCH ? (s.no ? "no" : "yes") : s.text;
-    status = check_name(cmd, s.o, text);
-    if (status == GO_ON) status = keep(cmd, &s, base, text);
+    status = options_check_name(cmd, s.o, text);
+    if (status == GO_ON) status = options_keep(cmd, &s, base, text);
     if (status == GO_ON && r->nseen < OPT_SEEN_MAX) {
         r->value[r->nseen] = text;
         r->seen[r->nseen++] = s.o->name;
@@ -404,9 +404,9 @@ static bool is_listed(const char *path, const char *list)
 }
 
 /* Is `path`, written by --`name`, one of the inputs? */
-static int check_output(const opt_command *cmd, const void *settings,
-                        const opt_result *r, const char *name,
-                        const char *path)
+static int options_check_output(const opt_command *cmd, const void *settings,
+                                const opt_result *r, const char *name,
+                                const char *path)
 {
     for (const opt_spec *o = cmd->options; o->kind; o++) {
         const char *in = o->kind == OPT_READ ? text_of(o, settings) : NULL;
@@ -438,19 +438,20 @@ int opt_outputs(const opt_command *cmd, const void *settings,
         for (const opt_spec *o = tables[t]; o->kind; o++) {
             const char *path = !writes(o) ? NULL
                              : text_of(o, t ? (const void *)common : settings);
-            const int status = path ? check_output(cmd, settings, r, o->name,
-                                                   path) : GO_ON;
+            const int status = path ? options_check_output(cmd, settings, r,
+                                                           o->name, path)
+                : GO_ON;
             if (status != GO_ON) return status;
         }
     return GO_ON;
 }
 
 /* Help, when it is asked for. */
-static int help_asked(const opt_command *cmd, int argc, char **argv)
+static int options_help_asked(const opt_command *cmd, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            print_help(cmd);
+            options_print_help(cmd);
             return 0;
         } else if (!strncmp(argv[i], "--help=", 7)) {
             return manual_command(cmd, common_options(cmd), argv[i] + 7);
@@ -513,7 +514,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
     memset(result, 0, sizeof *result);
     memset(common, 0, sizeof *common);
     common->command = cmd->name;
-    const int asked = help_asked(cmd, argc, argv);
+    const int asked = options_help_asked(cmd, argc, argv);
     if (asked != GO_ON) return asked;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];

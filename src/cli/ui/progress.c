@@ -21,7 +21,7 @@
 #include "tether/version.h"
 
 /* A warning of the library must not run into the progress line. */
-static void warn(void *user, const char *sentence)
+static void progress_warn(void *user, const char *sentence)
 {
     progress *p = user;
     if (p->drawn) fputs("\r\033[K", stderr);
@@ -101,7 +101,7 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     p->ctx = ctx;
     p->outer_warn = ctx->warn;
     p->outer_user = ctx->warn_user;
-    ctx->warn = warn;
+    ctx->warn = progress_warn;
     ctx->warn_user = p;
     note_threads(p, common);
     if (!common->log_json) return TT_OK;
@@ -163,7 +163,7 @@ void progress_close(progress *p)
     p->ctx->warn_user = p->outer_user;
 }
 
-static void say(progress *p, const char *fmt, va_list ap)
+static void ui_progress_say(progress *p, const char *fmt, va_list ap)
 {
     char line[4096];             /* prompts and labels stand in it            */
     if (p->drawn) fputs("\r\033[K", stderr);
@@ -179,7 +179,7 @@ void progress_say(progress *p, const char *fmt, ...)
     va_list ap;
     if (p->quiet) return;
     va_start(ap, fmt);
-    say(p, fmt, ap);
+    ui_progress_say(p, fmt, ap);
     va_end(ap);
 }
 
@@ -188,7 +188,7 @@ void progress_note(progress *p, const char *fmt, ...)
     va_list ap;
     if (!p->verbose) return;
     va_start(ap, fmt);
-    say(p, fmt, ap);
+    ui_progress_say(p, fmt, ap);
     va_end(ap);
 }
 

@@ -30,7 +30,7 @@ typedef struct progress {
 
 /* Opens the log: a fresh file, or continued when `append`. Its first line is
  * the event "begin", its last one, written by progress_close, "end" with `ok`
- * and `error`. A log that cannot be written ends behind its last whole line
+ * and `error`. A log that cannot be written ends after its last whole line
  * (not on standard output), with a warning, and does not stop the work. */
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
                         bool append);
@@ -46,7 +46,7 @@ void progress_wrote(progress *p, const char *path);
 void progress_log_wrote(progress *p, const char *path);
 
 /* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units, of which
- * those behind p->before took `seconds` so far: on a terminal at most ten times
+ * those after p->before took `seconds` so far: on a terminal at most ten times
  * a second, elsewhere as a line per whole unit from the first, at most every
  * two seconds; the last one always. */
 void progress_update(progress *p, double done, double total, double seconds,

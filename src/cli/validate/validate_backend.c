@@ -72,7 +72,7 @@ static const opt_spec options[] = {
     {OPT_INT, "rounds", 0, offsetof(settings, rounds), "N",
      "shapes per operator and kind of input (default 8)"},
     {OPT_INT, "bench", 0, offsetof(settings, bench), "N",
-     "time each of their operators N times beside ours: medians, their ratio, "
+     "time each of their operators N times next to ours: medians, their ratio, "
      "and its range in half of the pairs"},
     {OPT_SWITCH, "isolate", 0, offsetof(settings, isolate), NULL,
      "in a process of its own: a backend that crashes, exits or hangs is a "
@@ -124,10 +124,10 @@ static const opt_command backend_command = {
 static void note_backend(tt_ctx *ctx, tt_report *r, const tt_plugin *p)
 {
     const char *said = p->ops.summary ? p->ops.summary : "";
-    const int64_t room = (int64_t)(strlen(p->ops.name) + strlen(said)) + 64;
-    char *text = tt_alloc(ctx, &ctx->scratch, room, 1, "a note");
+    const int64_t capacity = (int64_t)(strlen(p->ops.name) + strlen(said)) + 64;
+    char *text = tt_alloc(ctx, &ctx->scratch, capacity, 1, "a note");
     if (!text) return;
-    snprintf(text, (size_t)room, "%s%s%s%s, %d of 16 operators its own",
+    snprintf(text, (size_t)capacity, "%s%s%s%s, %d of 16 operators its own",
              p->ops.name, *said ? " (" : "", said, *said ? ")" : "", p->filled);
     tt_report_note(r, "backend %s", text);
     tt_report_fact(r, "backend", "%s", text);
@@ -169,8 +169,8 @@ static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
 
 /* What the candidate says that it computes: --arith, or the arithmetic or the
  * class of the plug-in. */
-static const tt_arith *declared(tt_ctx *ctx, const settings *s,
-                                const tt_plugin *p)
+static const tt_arith *validate_backend_declared(tt_ctx *ctx, const settings *s,
+                                                 const tt_plugin *p)
 {
     const char *class = tt_class_name(p->ops.cls);
     const tt_arith *a = s->arith ? tt_arith_find(s->arith)
@@ -205,17 +205,17 @@ static tt_status find_backend(tt_ctx *ctx, const settings *s, tt_plugin *p)
 
 /* Every bit counts when the class is the one that the table is of. All float
  * backends are of class f32, in any order of sums: there --bits says it. */
-static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
-                                 const tt_plugin *p, const tt_arith *arith)
+static const tt_arith *checked_by(tt_ctx *ctx, const settings *s,
+                                  const tt_plugin *p, const tt_arith *arith)
 {
     const tt_arith *bits = tt_arith_bits(arith);
     if (s->bits && !bits)
         tt_fail(ctx, TT_EINVAL, "--bits: %s is no class, so no bits are "
                 "defined; classes are %s, in a float build", arith->name,
                 tt_class_names());
-    const bool claimed = arith->cls != TT_CLASS_F32
+    const bool named = arith->cls != TT_CLASS_F32
                          && p->ops.cls == arith->cls;
-    return bits && (claimed || s->bits) ? bits : arith;
+    return bits && (named || s->bits) ? bits : arith;
 }
 
 /* What a plug-in flushes when it is loaded it flushes wherever it is used. */
@@ -243,8 +243,8 @@ static void note_environment(tt_report *r, const tt_plugin *p, bool counted)
 }
 
 /* Everything that was asked for, into the report. */
-static void judge(tt_ctx *ctx, tt_report *r, settings *s,
-                  const tt_ops *ops, const tt_arith *arith)
+static void validate_backend_check(tt_ctx *ctx, tt_report *r, settings *s,
+                                   const tt_ops *ops, const tt_arith *arith)
 {
     tt_report_note(r, "arithmetic %s: %s", arith->name, arith->summary);
     tt_report_note(r, "seed %llu", (unsigned long long)s->seed);
@@ -268,21 +268,21 @@ static void close_backend(tt_report *r, tt_plugin *p)
         tt_report_note(r, "%s leaves %s set when it is closed", name, what);
 }
 
-/* In a process of its own: find it, and judge it. */
-static tt_status find_and_judge(tt_ctx *ctx, tt_report *r, void *user)
+/* In a process of its own: find it, and check it. */
+static tt_status find_and_check(tt_ctx *ctx, tt_report *r, void *user)
 {
     settings *s = user;
     tt_plugin plugin = {0};
     TT_TRY(find_backend(ctx, s, &plugin));
-    const tt_arith *said = declared(ctx, s, &plugin);
-    if (said) said = judged_by(ctx, s, &plugin, said);
+    const tt_arith *said = validate_backend_declared(ctx, s, &plugin);
+    if (said) said = checked_by(ctx, s, &plugin, said);
     if (!ctx->status) {
         const tt_arith *arith = with_flush(&plugin, said);
         tt_report_declare(r, arith);
         note_run(ctx, r, s);
         note_backend(ctx, r, &plugin);
         note_environment(r, &plugin, arith != said);
-        judge(ctx, r, s, &plugin.ops, arith);
+        validate_backend_check(ctx, r, s, &plugin.ops, arith);
     }
     if (plugin.handle) close_backend(r, &plugin);
     return ctx->status;
@@ -385,7 +385,7 @@ typedef struct seen {
     double begun, said;
 } seen;
 
-static void show_place(void *user, const char *path)
+static void validate_backend_show_place(void *user, const char *path)
 {
     seen *p = user;
     const double now = tt_now();
@@ -402,7 +402,7 @@ static void show_place(void *user, const char *path)
 
 /* A folder of our own, made and removed by the process that outlives a backend
  * which ends its own. */
-static tt_status make_folder(tt_ctx *ctx, settings *s)
+static tt_status validate_backend_make_folder(tt_ctx *ctx, settings *s)
 {
     validate_temporary(ctx, s->folder, sizeof s->folder);
     snprintf(s->state, sizeof s->state, "%s/rollout.state", s->folder);
@@ -424,17 +424,18 @@ static bool make_export(tt_ctx *ctx, const settings *s)
 }
 
 /* The checks, in a process of the backend's own or here. */
-static void check_all(tt_ctx *ctx, tt_report *r, settings *s, bool quiet)
+static void validate_backend_check_all(tt_ctx *ctx, tt_report *r, settings *s,
+                                       bool quiet)
 {
     const char *term = getenv("TERM");
     seen place = {.begun = tt_now(), .said = tt_now(),
                   .terminal = isatty(2) && term && strcmp(term, "dumb")};
-    if (!quiet) tt_report_watch(r, show_place, &place);
+    if (!quiet) tt_report_watch(r, validate_backend_show_place, &place);
     tt_report_cases(r, s->cases);
     if (s->isolate)
-        tt_validate_isolated(ctx, r, find_and_judge, s, s->timeout);
+        tt_validate_isolated(ctx, r, find_and_check, s, s->timeout);
     else
-        find_and_judge(ctx, r, s);
+        find_and_check(ctx, r, s);
     if (place.drawn) fputs("\r\033[K", stderr);
     note_again(ctx, r, s);
 }
@@ -473,9 +474,9 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
         return validate_failed(ctx);
     if (s.isolate) cli_catch_signals(ctx);   /* or a hung backend stays */
     choose_case(&s, r);
-    if (s.rollout && !s.only) make_folder(ctx, &s);
+    if (s.rollout && !s.only) validate_backend_make_folder(ctx, &s);
     const bool made = make_export(ctx, &s);
-    if (!ctx->status) check_all(ctx, r, &s, common.quiet);
+    if (!ctx->status) validate_backend_check_all(ctx, r, &s, common.quiet);
     if (made) rmdir(s.cases);            /* as long as nothing is in it */
     if (s.folder[0]) validate_remove_folder(s.folder);
     status = ctx->status ? validate_failed(ctx)

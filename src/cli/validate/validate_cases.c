@@ -40,7 +40,7 @@ static const opt_spec export_options[] = {
      "denormal, one-hot ..., as the operator checks name them); all: on every "
      "kind"},
     {OPT_READ, "f64", 0, offsetof(export_settings, f64), "PROGRAM",
-     "the float64 program (default: tether-f64 beside this one)"},
+     "the float64 program (default: tether-f64 next to this one)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -105,7 +105,8 @@ static void put_numbers(json_out *j, const char *key, const tt_json *list)
 /* What the inputs do not say: sizes and eps of the network, rows and columns
  * of patches, the timestep of a pass, those of a rollout's steps. From the
  * record of the run. */
-static void put_facts(json_out *j, const piece *p, const tt_json *run)
+static void validate_cases_put_facts(json_out *j, const piece *p,
+                                     const tt_json *run)
 {
     const tt_json *t = tt_json_get(run, "timesteps");
     const tt_json *video = tt_json_get(run, "video");
@@ -137,7 +138,7 @@ static tt_status write_case_json(tt_ctx *ctx, const char *dir, const piece *p,
         json_begin(&j, o.file, true);
         json_str(&j, "kind", p->name);
         json_str(&j, "description", p->what);
-        put_facts(&j, p, run);
+        validate_cases_put_facts(&j, p, run);
         json_open(&j, "command", '[');
         for (int i = 0; i < argc; i++) json_str(&j, NULL, argv[i]);
         json_close(&j, ']');
@@ -231,7 +232,7 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static int by_text(const void *a, const void *b)
+static int validate_cases_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -254,7 +255,8 @@ static tt_status list_cases(tt_ctx *ctx, char ***out, int64_t *n,
             (*out)[(*n)++] = tt_strdup(ctx, &ctx->scratch, e->d_name);
     }
     closedir(d);
-    if (!ctx->status && *n > 1) qsort(*out, (size_t)*n, sizeof **out, by_text);
+    if (!ctx->status && *n > 1)
+        qsort(*out, (size_t)*n, sizeof **out, validate_cases_by_text);
     if (!*n)
         return tt_fail(ctx, TT_EIO, "%s: no cases in this folder (a case is a "
                        "folder with case.json)", dir);
@@ -348,7 +350,7 @@ static void missing_case(tt_report *r, const char *name, const char *got)
     tt_report_add(r, &v, NULL, NULL);
 }
 
-/* True when there was a result to judge. */
+/* True when there was a result to check. */
 static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
                        const tt_arith *arith, const char *dir, const char *name)
 {
@@ -372,20 +374,21 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
     /* Reference cases have no emulated results; the official float32 ones are
      * honest float32. */
     const bool has = is_file(emul);
-    const tt_arith *judged = validate_claimed(ctx, arith, got);
-    if (judged->bits) judged = validate_claimed(ctx, arith, want);
-    s->by_bits += judged->bits;
+    const tt_arith *checked = validate_declared(ctx, arith, got);
+    if (checked->bits) checked = validate_declared(ctx, arith, want);
+    s->by_bits += checked->bits;
     tt_dump_compare(ctx, r, &(tt_dump_options){
         .got = got, .want = want, .oracle = is_file(oracle) ? oracle : NULL,
         .emul = has ? emul : !strcmp(arith->name, "f32") ? want : NULL,
-        .arith = judged, .prefix = prefix, .partial = s->partial,
+        .arith = checked, .prefix = prefix, .partial = s->partial,
         .operands = folder});
     return true;
 }
 
 /* The command for the first wrong case alone. */
-static void note_again(tt_ctx *ctx, tt_report *r, const check_settings *s,
-                       int argc, char **argv)
+static void validate_cases_note_again(tt_ctx *ctx, tt_report *r,
+                                      const check_settings *s, int argc,
+                                      char **argv)
 {
     const tt_verdict *v = tt_report_first(r);
     char name[224];
@@ -433,7 +436,7 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
                 (long long)asked, dir);
     tt_report_note(r, "coverage: results of %lld of %lld cases",
                    (long long)answered, (long long)asked);
-    note_again(ctx, r, &s, argc, argv);
+    validate_cases_note_again(ctx, r, &s, argc, argv);
     if (s.by_bits)
         tt_report_note(r, "%lld of them by every bit of class %s, which they "
                        "and their cases name", (long long)s.by_bits,

@@ -107,7 +107,7 @@ static bool wrong(const tt_json *v)
     return !right(v) && strcmp(tt_json_str(v, "outcome", ""), "not judged");
 }
 
-static bool judged(const tt_json *v)
+static bool checked(const tt_json *v)
 {
     return right(v) || wrong(v);
 }
@@ -118,7 +118,8 @@ static double ratio(const tt_json *v)
     return tt_json_num(v, "ratio", right(v) ? 0 : INFINITY);
 }
 
-static void say(comparison *c, int what, const tt_json *a, const tt_json *b)
+static void validate_compare_say(comparison *c, int what, const tt_json *a,
+                                 const tt_json *b)
 {
     static const char *const word[CHANGES] = {"broken", "gone", "mended",
                                               "worse", "better", "bits"};
@@ -137,20 +138,23 @@ static void say(comparison *c, int what, const tt_json *a, const tt_json *b)
     fputc('\n', stdout);
 }
 
-/* What became of a; NULL: b is gone. What was not judged has no error. */
-static void judge(comparison *c, const tt_json *a, const tt_json *b)
+/* What became of a; NULL: b is gone. What was not checked has no error. */
+static void validate_compare_check(comparison *c, const tt_json *a,
+                                   const tt_json *b)
 {
     const bool equal = !strcmp(tt_json_str(a, "bits", ""), "equal");
-    if (!b || (judged(a) && !judged(b))) {
-        say(c, GONE, a, NULL);
+    if (!b || (checked(a) && !checked(b))) {
+        validate_compare_say(c, GONE, a, NULL);
         c->lost += right(a);
-    } else if (!judged(a) && right(b)) c->added++;
-    else if (right(a) && wrong(b)) say(c, BROKEN, a, b);
-    else if (wrong(a) && right(b)) say(c, MENDED, a, b);
-    else if (ratio(b) > c->factor * ratio(a)) say(c, WORSE, a, b);
-    else if (ratio(a) > c->factor * ratio(b)) say(c, BETTER, a, b);
+    } else if (!checked(a) && right(b)) c->added++;
+    else if (right(a) && wrong(b)) validate_compare_say(c, BROKEN, a, b);
+    else if (wrong(a) && right(b)) validate_compare_say(c, MENDED, a, b);
+    else if (ratio(b) > c->factor * ratio(a)) validate_compare_say(c, WORSE, a,
+                                                                   b);
+    else if (ratio(a) > c->factor * ratio(b)) validate_compare_say(c, BETTER, a,
+                                                                   b);
     else if (equal && !strcmp(tt_json_str(b, "bits", ""), "differ"))
-        say(c, BITS, a, b);
+        validate_compare_say(c, BITS, a, b);
     else c->same++;
 }
 
@@ -169,7 +173,7 @@ int validate_compare(tt_ctx *ctx, int argc, char **argv)
     const tt_json *a = verdicts(ctx, &mem, given.positional[0]);
     const tt_json *b = a ? verdicts(ctx, &mem, given.positional[1]) : NULL;
     for (const tt_json *v = b ? tt_json_first(a) : NULL; v; v = tt_json_next(v))
-        judge(&c, v, counterpart(b, a, v));
+        validate_compare_check(&c, v, counterpart(b, a, v));
     for (const tt_json *v = tt_json_first(b); v; v = tt_json_next(v))
         c.added += !counterpart(a, b, v);
     tt_arena_free(&mem);

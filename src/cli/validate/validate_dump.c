@@ -7,7 +7,7 @@
  *         run itself, the same in float64 and the same in the declared
  *         arithmetic. With `-- generate ...` they are made here, twice: once
  *         with their tensors injected at every point, so that every tensor is
- *         judged for itself and the first failure names the segment (teacher
+ *         checked for itself and the first failure names the segment (teacher
  *         forcing); once left to themselves, for the curve of growth.
  * Next    validate_runs.c, src/validate/files/dump.c */
 #include <stdio.h>
@@ -48,7 +48,7 @@ static const opt_spec options[] = {
      "are those of a single rounding"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Against runs made here: -- generate ARGS"},
     {OPT_READ, "f64", 0, offsetof(settings, f64), "PROGRAM",
-     "the float64 program (default: tether-f64 beside this one)"},
+     "the float64 program (default: tether-f64 next to this one)"},
     {OPT_FLAG, "free-only", 0, offsetof(settings, free_only), NULL,
      "judge our runs as they are, without injecting their tensors"},
     {OPT_TEXT, "keep", 0, offsetof(settings, keep), "FOLDER",
@@ -125,8 +125,8 @@ static bool compare_injected(tt_report *r, const settings *s,
 
 /* One more run of ours says which mistake a wrong tensor is, if it is one that
  * is known. */
-static void explain(tt_report *r, const tt_verdict *v, const settings *s,
-                    validate_runs *w)
+static void validate_dump_explain(tt_report *r, const tt_verdict *v,
+                                  const settings *s, validate_runs *w)
 {
     validate_set set;
     const bool only = w->ours_only;
@@ -178,8 +178,8 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
                        "it): our float32 run stands in for it");
     if (!s->free_only) injected = compare_injected(r, s, arith, &w);
     if (injected && (arith->bits || arith->cls == TT_CLASS_F32)) {
-        explain(r, tt_report_first(r), s, &w);
-        explain(r, tt_report_largest(r), s, &w);
+        validate_dump_explain(r, tt_report_first(r), s, &w);
+        validate_dump_explain(r, tt_report_largest(r), s, &w);
     }
     if (!ctx->status && !validate_runs_make(&w, &set, "free", NULL)) {
         tt_dump_options o = options_of(s, arith, &set, "free running");
@@ -192,8 +192,8 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
 }
 
 /* The class that theirs says it computes: every bit counts. */
-static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
-                                 const tt_arith *arith)
+static const tt_arith *validate_dump_checked_by(tt_ctx *ctx, const settings *s,
+                                                const tt_arith *arith)
 {
     const tt_arith *bits = tt_arith_bits(arith);
     if (s->bits && !bits)
@@ -201,7 +201,7 @@ static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
                 "defined; classes are %s, in a float build", arith->name,
                 tt_class_names());
     if (s->bits) return bits ? bits : arith;
-    return validate_claimed(ctx, arith, s->dump);
+    return validate_declared(ctx, arith, s->dump);
 }
 
 /* The value of `name` or of the letter `flag` among a command's words, the
@@ -242,7 +242,7 @@ static int find_run(int argc, char **argv)
     return i;
 }
 
-static int check(const settings *s, int nrun)
+static int validate_dump_check(const settings *s, int nrun)
 {
     if (!s->dump) return opt_usage("validate", "--dump needs a file");
     if (nrun > 0 && s->against)
@@ -261,7 +261,7 @@ static int check(const settings *s, int nrun)
     return GO_ON;
 }
 
-/* The command behind --, in `run`. */
+/* The command after --, in `run`. */
 static int check_run(const settings *s, int nrun, char **run)
 {
     if (!nrun && (s->f64 || s->free_only || s->keep))
@@ -288,7 +288,7 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     const int run = find_run(argc, argv);
     const int nrun = argc - run > 1 ? argc - run - 1 : 0;
     int status = opt_parse(&dump_command, &s, &common, &given, run, argv);
-    if (status == GO_ON) status = check(&s, nrun);
+    if (status == GO_ON) status = validate_dump_check(&s, nrun);
     if (status == GO_ON) status = check_run(&s, nrun, argv + run + 1);
     if (status != GO_ON) return status;
     const tt_arith *arith = validate_arith("validate", s.arith);
@@ -296,7 +296,7 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))
         return validate_failed(ctx);
     snprintf(title, sizeof title, "validate %.500s", s.dump);
-    arith = judged_by(ctx, &s, arith);
+    arith = validate_dump_checked_by(ctx, &s, arith);
     if (ctx->status || tt_report_new(ctx, &r, title, arith))
         return validate_failed(ctx);
     tt_report_fact(r, "command", "%s",

@@ -58,17 +58,17 @@ const tt_arith *validate_arith(const char *command, const char *name)
     return a;
 }
 
-const tt_arith *validate_claimed(tt_ctx *ctx, const tt_arith *arith,
-                                 const char *file)
+const tt_arith *validate_declared(tt_ctx *ctx, const tt_arith *arith,
+                                  const char *file)
 {
     const tt_arith *bits = tt_arith_bits(arith);
     tt_file *f = NULL;
     if (!bits || tt_file_open(ctx, &f, file)) return arith;
     const char *said = tt_file_meta(f, "class");
-    const bool claimed = said && !strcmp(tt_manifest_class(said),
-                                         tt_class_saved(arith->cls));
+    const bool declared = said && !strcmp(tt_manifest_class(said),
+                                          tt_class_saved(arith->cls));
     tt_file_close(f);
-    return claimed ? bits : arith;
+    return declared ? bits : arith;
 }
 
 tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)

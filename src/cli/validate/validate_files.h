@@ -60,10 +60,10 @@ tt_status validate_temporary(tt_ctx *ctx, char *folder, size_t n);
 tt_status validate_no_arith(tt_ctx *ctx, const char *name);
 /* --arith NAME; NULL after printing a usage error that lists the names. */
 const tt_arith *validate_arith(const char *command, const char *name);
-/* The same judged by its bits when the file's metadata names that class; else,
+/* The same checked by its bits when the file's metadata names that class; else,
  * or when it cannot be read, as it is. */
-const tt_arith *validate_claimed(tt_ctx *ctx, const tt_arith *arith,
-                                 const char *file);
+const tt_arith *validate_declared(tt_ctx *ctx, const tt_arith *arith,
+                                  const char *file);
 
 /* `validate --dump`, `validate export`, `validate check`. argv[0] is a word for
  * messages, options follow. */

@@ -17,7 +17,7 @@
 #include "core/nearest.h"
 #include "io/outfile.h"
 
-#define STORED "bits_operators_v1.txt"   /* beside the built-in model         */
+#define STORED "bits_operators_v1.txt"   /* next to the built-in model        */
 
 typedef struct settings {
     const char *manifest, *cls, *prompt;
@@ -102,8 +102,8 @@ static void fail(check *c, const char *name, const char *tensor,
                tensor, sha, stored);
 }
 
-static void take(void *user, const char *name, const char *tensor,
-                 const char *sha)
+static void validate_manifest_take(void *user, const char *name,
+                                   const char *tensor, const char *sha)
 {
     check *c = user;
     tt_manifest_row *r = tt_manifest_find(&c->stored, c->cls, name, tensor);
@@ -138,8 +138,9 @@ static void run_class(check *c, const tt_ops *ops, const tt_model_parts *m)
     }
     ctx->ops = ops;
     for (int64_t i = 0; i < c->stored.n; i++) c->stored.row[i].seen = false;
-    tt_digest_operators(ctx, c->s->seed, c->s->each, take, c);
-    if (m->dit && !ctx->status) tt_digest_model(ctx, m, take, c);
+    tt_digest_operators(ctx, c->s->seed, c->s->each, validate_manifest_take, c);
+    if (m->dit && !ctx->status)
+        tt_digest_model(ctx, m, validate_manifest_take, c);
     for (int64_t i = 0; i < c->stored.n && !ctx->status; i++) {
         const tt_manifest_row *r = &c->stored.row[i];
         const bool ours = m->dit || strcmp(r->name, "model");
@@ -149,7 +150,7 @@ static void run_class(check *c, const tt_ops *ops, const tt_model_parts *m)
 }
 
 /* golden first: with --write it is what the others are compared with. */
-static void run_all(check *c, const tt_model_parts *m)
+static void validate_manifest_run_all(check *c, const tt_model_parts *m)
 {
     static const char *const backend[] = {"golden", "exact"};
     for (int b = 0; b < 2 && !c->ctx->status; b++) {
@@ -200,7 +201,7 @@ static tt_status read_stored(tt_ctx *ctx, tt_manifest *stored,
     return tt_manifest_read(ctx, stored, path);
 }
 
-static int report(check *c)
+static int validate_manifest_report(check *c)
 {
     const settings *s = c->s;
     const bool write = s->write && !c->ctx->status && !c->failed;
@@ -218,7 +219,7 @@ static int report(check *c)
 }
 
 /* The stored digests are for every build. */
-static int check_settings(const settings *s, tt_class *only)
+static int validate_manifest_check_settings(const settings *s, tt_class *only)
 {
     if (s->write && !*s->manifest && !s->overwrite)
         return opt_usage("validate", "--manifest --write without a FILE would "
@@ -259,7 +260,7 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
     check c = {.ctx = ctx, .s = &s};
     allow_no_value(argc, argv);
     int status = opt_parse(&manifest_command, &s, &common, &given, argc, argv);
-    if (status == GO_ON) status = check_settings(&s, &c.only);
+    if (status == GO_ON) status = validate_manifest_check_settings(&s, &c.only);
     if (status != GO_ON) return status;
     common.backend = NULL;
     if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s)
@@ -273,8 +274,8 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
         && !validate_model_sizes(ctx, &m, "tether", s.latents, s.width,
                                  s.height, s.seed))
         validate_model_open(ctx, &model, &m, &s.model);
-    if (!ctx->status) run_all(&c, &m);
-    status = report(&c);
+    if (!ctx->status) validate_manifest_run_all(&c, &m);
+    status = validate_manifest_report(&c);
     ctx->ops = tt_ops_default();
     validate_model_close(&model);
     tt_manifest_free(&c.stored);

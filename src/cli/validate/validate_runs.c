@@ -84,8 +84,8 @@ static void set_aside(tt_ctx *ctx, const validate_runs *w, tt_settings *s)
 }
 
 /* Without an output of its own the command decodes nothing. */
-static tt_status settings_of(tt_ctx *ctx, const validate_runs *w,
-                             const one_run *r, tt_settings *s)
+static tt_status validate_runs_settings_of(tt_ctx *ctx, const validate_runs *w,
+                                           const one_run *r, tt_settings *s)
 {
     const tt_settings *g = &w->settings;
     const bool output = g->output || g->sheet || g->latents_out;
@@ -151,7 +151,7 @@ static int run_one(validate_runs *w, const one_run *r, bool only_try)
     common.part = true;
     if (r->backend) common.backend = r->backend;
     else if (!r->program && w->cls) common.cls = w->cls;
-    if (settings_of(&own, w, r, &s)) status = cli_failed(&own);
+    if (validate_runs_settings_of(&own, w, r, &s)) status = cli_failed(&own);
     else if (only_try) status = generate_try(&own, &s, &common);
     else if (r->program) status = run_there(&own, &s, &common, r->program);
     else status = generate_videos(&own, &s, &common, w->argc, w->argv);
@@ -172,7 +172,7 @@ static tt_status try_run(validate_runs *w)
     if (status == 0) return w->ctx->status;
     tt_settings_free(&w->settings);
     return tt_fail(w->ctx, status == 2 ? TT_EINVAL : TT_EFORMAT,
-                   "the run behind -- cannot begin (exit status %d)", status);
+                   "the run after -- cannot begin (exit status %d)", status);
 }
 
 tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
@@ -197,7 +197,7 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
 }
 
 /* No room for what a run writes says nothing about theirs. */
-static tt_status kind_of(const validate_runs *w, int status)
+static tt_status validate_runs_kind_of(const validate_runs *w, int status)
 {
     return status == 2 ? TT_EINVAL
          : w->cause == TT_EIO || w->cause == TT_ENOMEM ? w->cause : TT_EFORMAT;
@@ -210,9 +210,10 @@ static tt_status run_checked(validate_runs *w, const one_run *r)
     if (status >= 128)
         return tt_fail(w->ctx, TT_EINTR, "interrupted in a run of our own; "
                        "nothing was compared");
-    return tt_fail(w->ctx, kind_of(w, status), "our own run failed (%s, exit "
-                   "status %d)", r->program ? r->program
-                   : r->backend ? r->backend : "as given", status);
+    return tt_fail(w->ctx, validate_runs_kind_of(w, status),
+                   "our own run failed (%s, exit status %d)",
+                   r->program ? r->program : r->backend ? r->backend : "as "
+                   "given", status);
 }
 
 tt_status validate_runs_make(validate_runs *w, validate_set *set,

@@ -32,7 +32,7 @@ typedef struct validate_set {
     char ours[640], oracle[640], emul[640];   /* oracle "": none              */
 } validate_set;
 
-/* f64 NULL: looked for beside the running program. keep NULL: a temporary
+/* f64 NULL: looked for next to the running program. keep NULL: a temporary
  * folder. Errors  TT_EINVAL when the program given cannot be run; TT_EIO. */
 tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
                              const char *keep, const tt_arith *arith, int argc,
@@ -47,8 +47,8 @@ void validate_runs_close(validate_runs *w);
  * one too. */
 void validate_remove_folder(const char *folder);
 
-/* The float64 program: `given`, or tether-f64 beside the running program or one
- * folder up, or this program when it computes in float64. "" when there is
+/* The float64 program: `given`, or tether-f64 next to the running program or
+ * one folder up, or this program when it computes in float64. "" when there is
  * none; TT_EINVAL when `given` cannot be run. */
 tt_status validate_find_f64(tt_ctx *ctx, char *out, size_t size,
                             const char *given);

@@ -1,4 +1,4 @@
-/* arith.h: what the room shares, and validation.
+/* arith.h: what the module shares, and validation.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TT_OPS_ARITH_H
@@ -6,7 +6,7 @@
 
 #include "ops/arithmetic.h"
 
-/* Behind those that can be declared: tf32 by rounding to nearest, the other
+/* After those that can be declared: tf32 by rounding to nearest, the other
  * thing that honest programs do. */
 enum { ARITH_COUNT = 6, ARITH_TF32_ROUNDED = ARITH_COUNT };
 extern const tt_arith arith_list[ARITH_COUNT + 1];

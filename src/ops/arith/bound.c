@@ -57,7 +57,7 @@ static double tiny(const tt_ctx *ctx)
 
 /* ---- products ------------------------------------------------------------ */
 
-static tt_real *weights(tt_ctx *ctx, const tt_tensor *w)
+static tt_real *bound_weights(tt_ctx *ctx, const tt_tensor *w)
 {
     const int64_t n = tt_tensor_count(w);
     tt_real *y = tt_scratch(ctx, n);
@@ -78,8 +78,8 @@ static double product_flushed(const tt_ctx *ctx, const tt_real *x,
 }
 
 /* A dot product and its bias, which may be rounded too. */
-static tt_real product(const tt_ctx *ctx, const tt_real *x, const tt_real *w,
-                       int64_t n, const tt_real *b)
+static tt_real bound_product(const tt_ctx *ctx, const tt_real *x,
+                             const tt_real *w, int64_t n, const tt_real *b)
 {
     const tt_arith *a = ctx->ops->self;
     const double bias = b ? fabs((double)*b) : 0;
@@ -94,10 +94,10 @@ static void bound_linear(tt_ctx *ctx, const tt_linear_args *p)
 {
     const int64_t o = p->w->dim[0], i = p->w->dim[1];
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *w = weights(ctx, p->w);
+    const tt_real *w = bound_weights(ctx, p->w);
     for (int64_t k = 0; w && k < p->n * o; k++)
-        p->y[k] = product(ctx, p->x + k / o * i, w + k % o * i, i,
-                          p->b ? p->b + k % o : NULL);
+        p->y[k] = bound_product(ctx, p->x + k / o * i, w + k % o * i, i,
+                                p->b ? p->b + k % o : NULL);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -162,13 +162,13 @@ static void bound_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
     const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *w = weights(ctx, p->w);
+    const tt_real *w = bound_weights(ctx, p->w);
     tt_real *x = tt_scratch(ctx, k);
     for (int64_t i = 0; w && x && i < p->Ho * p->Wo; i++) {
         conv_gather(x, p, i / p->Wo, i % p->Wo);
         for (int64_t o = 0; o < p->Cout; o++)
-            p->y[i * p->Cout + o] = product(ctx, x, w + o * k, k,
-                                            p->b ? p->b + o : NULL);
+            p->y[i * p->Cout + o] = bound_product(ctx, x, w + o * k, k,
+                                                  p->b ? p->b + o : NULL);
     }
     if (allows(ctx, TT_ALLOW_WINOGRAD) && p->kh == 3 && p->kw == 3
         && p->stride == 1 && !ctx->status)
@@ -212,7 +212,8 @@ static void logit(const tt_ctx *ctx, const tt_attention_args *p, int64_t h,
 /* What an error of its logit makes of a weight: a factor exp(error) at most,
  * and exp(most) where the others lose as much as they can. A large one may let
  * another key win: no weight is more than 1. */
-static double moved(const key *k, double below_top, double of_top, double most)
+static double bound_moved(const key *k, double below_top, double of_top,
+                          double most)
 {
     if (k->error <= 0.125) return k->p * k->error;
     return fmin(tt_exp(fmin(0, k->error + of_top - below_top)),
@@ -220,7 +221,7 @@ static double moved(const key *k, double below_top, double of_top, double most)
 }
 
 /* Logits to weights; a hidden key has a logit that everybody gives it. */
-static void softmax(const tt_attention_args *p, key *k)
+static void bound_softmax(const tt_attention_args *p, key *k)
 {
     double top = -DBL_MAX, of_top = 0, most = 0, l = 0;
     for (int64_t j = 0; j < p->N; j++) {
@@ -236,14 +237,14 @@ static void softmax(const tt_attention_args *p, key *k)
     }
     for (int64_t j = 0; j < p->N; j++) {
         k[j].p /= l;
-        k[j].off = moved(&k[j], k[j].off, of_top, most);
+        k[j].off = bound_moved(&k[j], k[j].off, of_top, most);
     }
 }
 
 /* Output d of head h: errors of single logits, of their common factor, of the
  * weights, which may be rounded when they are divided, and of the last sum. */
-static double mixed(const tt_ctx *ctx, const tt_attention_args *p, int64_t h,
-                    int64_t d, const key *k)
+static double bound_mixed(const tt_ctx *ctx, const tt_attention_args *p,
+                          int64_t h, int64_t d, const key *k)
 {
     const tt_arith *a = ctx->ops->self;
     const tt_real *v = p->v + h * p->D + d;
@@ -274,9 +275,9 @@ static void bound_attention(tt_ctx *ctx, const tt_attention_args *p)
     for (int64_t u = 0; k && u < p->T * p->H; u++) {
         const int64_t i = u / p->H, h = u % p->H;
         for (int64_t j = 0; j < p->N; j++) logit(ctx, p, h, i, j, &k[j]);
-        softmax(p, k);
+        bound_softmax(p, k);
         for (int64_t d = 0; d < p->D; d++)
-            p->o[u * p->D + d] = (tt_real)mixed(ctx, p, h, d, k);
+            p->o[u * p->D + d] = (tt_real)bound_mixed(ctx, p, h, d, k);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -291,8 +292,8 @@ typedef struct moments {
 
 /* Sums of the second power may be taken around a mean that is off, step by
  * step: then the spread itself follows it. */
-static moments row(const tt_ctx *ctx, const tt_real *x, int64_t c, bool centred,
-                   double eps)
+static moments bound_row(const tt_ctx *ctx, const tt_real *x, int64_t c,
+                         bool centred, double eps)
 {
     double s = 0, sizes = 0, spread = 0, squares = 0, lost = 2 * tiny(ctx);
     for (int64_t i = 0; i < c; i++) {
@@ -319,7 +320,7 @@ static void bound_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
 {
     for (int64_t r = 0; r < p->n; r++) {
         const tt_real *x = p->x + r * p->c;
-        const moments m = row(ctx, x, p->c, true, p->eps);
+        const moments m = bound_row(ctx, x, p->c, true, p->eps);
         for (int64_t i = 0; i < p->c; i++) {
             const double w = p->w ? fabs((double)p->w[i]) : 1;
             const double b = p->w ? fabs((double)p->b[i]) : 0;
@@ -337,7 +338,7 @@ static void root_mean_square(const tt_ctx *ctx, const tt_rms_norm_args *p)
 {
     const int64_t c = p->c;
     for (int64_t r = 0; r < p->n; r++) {
-        const moments m = row(ctx, p->x + r * c, c, false, p->eps);
+        const moments m = bound_row(ctx, p->x + r * c, c, false, p->eps);
         for (int64_t i = r * c; i < (r + 1) * c; i++) {
             const double x = (double)p->x[i], w = fabs((double)p->w[i % c]);
             p->y[i] = (tt_real)(w * m.scale * (fabs(x) * m.rel

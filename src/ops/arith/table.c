@@ -25,7 +25,7 @@ static arith declared(const tt_ctx *ctx)
 
 /* x as an input of a product. Matrix units take float32 for tf32 and leave the
  * last 13 bits out; a program that rounds first errs less. */
-static float narrow(arith a, float x)
+static float table_narrow(arith a, float x)
 {
     return a->product == TT_FMT_TF32 && a != &arith_list[ARITH_TF32_ROUNDED]
                ? arith_cut_tf32(x) : tt_format_round(a->product, x);
@@ -33,11 +33,11 @@ static float narrow(arith a, float x)
 
 static float in(arith a, tt_real x)
 {
-    return narrow(a, (float)x);
+    return table_narrow(a, (float)x);
 }
 
 /* A stored result. */
-static tt_real put(arith a, float x)
+static tt_real table_put(arith a, float x)
 {
     return (tt_real)tt_format_round(a->stored, x);
 }
@@ -50,17 +50,17 @@ static float *inputs(tt_ctx *ctx, arith a, const tt_real *x, int64_t n)
     return y;
 }
 
-static float *weights(tt_ctx *ctx, arith a, const tt_tensor *w)
+static float *table_weights(tt_ctx *ctx, arith a, const tt_tensor *w)
 {
     const int64_t n = tt_tensor_count(w);
     float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "rounded weights");
     if (y) tt_widen_at_f32(y, w, 0, n);
     for (int64_t i = 0; y && i < n; i++)
-        y[i] = narrow(a, y[i]);
+        y[i] = table_narrow(a, y[i]);
     return y;
 }
 
-static float dot(const float *a, const float *b, int64_t n)
+static float table_dot(const float *a, const float *b, int64_t n)
 {
     float s = 0;
     for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
@@ -72,12 +72,12 @@ static void arith_linear(tt_ctx *ctx, const tt_linear_args *p)
     const arith a = declared(ctx);
     const int64_t o = p->w->dim[0], i = p->w->dim[1];
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const float *wr = weights(ctx, a, p->w);
+    const float *wr = table_weights(ctx, a, p->w);
     const float *xr = inputs(ctx, a, p->x, p->n * i);
     for (int64_t r = 0; xr && r < p->n; r++)
         for (int64_t c = 0; c < o; c++)
-            p->y[r * o + c] = put(a, dot(xr + r * i, wr + c * i, i)
-                                  + (p->b ? (float)p->b[c] : 0.0f));
+            p->y[r * o + c] = table_put(a, table_dot(xr + r * i, wr + c * i, i)
+                                        + (p->b ? (float)p->b[c] : 0.0f));
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -88,11 +88,11 @@ typedef struct head {
 } head;
 
 /* The logits of query i, and the largest. */
-static float logits(const tt_attention_args *p, const head *m, int64_t i)
+static float table_logits(const tt_attention_args *p, const head *m, int64_t i)
 {
     float top = -INFINITY, *s = m->s;
     for (int64_t j = 0; j < p->N; j++) {
-        s[j] = dot(m->q, m->k + j * p->D, p->D) * (float)p->scale;
+        s[j] = table_dot(m->q, m->k + j * p->D, p->D) * (float)p->scale;
         if (p->key_mask && !p->key_mask[j]) s[j] = -FLT_MAX;
         else if (p->rel_bias)
             s[j] += (float)p->rel_bias[m->h * (2 * p->N - 1) + j - i
@@ -104,8 +104,8 @@ static float logits(const tt_attention_args *p, const head *m, int64_t i)
 
 /* The whole row of logits, one softmax: what a program without blocks does.
  * The probabilities are inputs of a product too. */
-static void attend(arith a, const tt_attention_args *p, const head *m,
-                   int64_t i)
+static void table_attend(arith a, const tt_attention_args *p, const head *m,
+                         int64_t i)
 {
     const int64_t D = p->D, at = m->h * D;
     float sum = 0, *s = m->s;
@@ -113,13 +113,13 @@ static void attend(arith a, const tt_attention_args *p, const head *m,
         m->q[d] = in(a, p->q[i * p->q_stride + at + d]);
         m->o[d] = 0;
     }
-    const float top = logits(p, m, i);
+    const float top = table_logits(p, m, i);
     for (int64_t j = 0; j < p->N; j++) sum += s[j] = tt_expf(s[j] - top);
     for (int64_t j = 0; j < p->N; j++)
         for (int64_t d = 0; d < D; d++)
-            m->o[d] += narrow(a, s[j]) * m->v[j * D + d];
+            m->o[d] += table_narrow(a, s[j]) * m->v[j * D + d];
     for (int64_t d = 0; d < D; d++)
-        p->o[i * p->H * D + at + d] = put(a, m->o[d] / sum);
+        p->o[i * p->H * D + at + d] = table_put(a, m->o[d] / sum);
 }
 
 static void arith_attention(tt_ctx *ctx, const tt_attention_args *p)
@@ -139,7 +139,7 @@ static void arith_attention(tt_ctx *ctx, const tt_attention_args *p)
                 m.k[j * D + d] = in(a, p->k[at]);
                 m.v[j * D + d] = in(a, p->v[at]);
             }
-        for (int64_t i = 0; i < p->T; i++) attend(a, p, &m, i);
+        for (int64_t i = 0; i < p->T; i++) table_attend(a, p, &m, i);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -149,14 +149,14 @@ static void arith_conv(tt_ctx *ctx, const tt_conv_args *p)
     const arith a = declared(ctx);
     const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const float *w = weights(ctx, a, p->w);
+    const float *w = table_weights(ctx, a, p->w);
     tt_real *x = tt_scratch(ctx, k);
     float *xr = tt_alloc(ctx, &ctx->scratch, k, sizeof *xr, "window");
     for (int64_t i = 0; xr && i < p->Ho * p->Wo; i++) {
         conv_gather(x, p, i / p->Wo, i % p->Wo);
         for (int64_t j = 0; j < k; j++) xr[j] = in(a, x[j]);
         for (int64_t o = 0; o < p->Cout; o++)
-            p->y[i * p->Cout + o] = put(a, dot(xr, w + o * k, k)
+            p->y[i * p->Cout + o] = table_put(a, table_dot(xr, w + o * k, k)
                                            + (p->b ? (float)p->b[o] : 0.0f));
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -170,7 +170,7 @@ static float row_sum(const tt_real *x, int64_t c)
     return s;
 }
 
-static float row_moment(const tt_real *x, int64_t c, float mean)
+static float table_row_moment(const tt_real *x, int64_t c, float mean)
 {
     float s = 0;
     for (int64_t i = 0; i < c; i++)
@@ -185,11 +185,11 @@ static void arith_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
     const tt_real *x = p->x;
     for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
         const float mean = row_sum(x, p->c) / (float)p->c;
-        const float var = row_moment(x, p->c, mean) / (float)p->c;
+        const float var = table_row_moment(x, p->c, mean) / (float)p->c;
         const float scale = 1 / sqrtf(var + (float)p->eps);
         for (int64_t i = 0; i < p->c; i++) {
             const float v = ((float)x[i] - mean) * scale;
-            y[i] = put(a, p->w ? v * (float)p->w[i] + (float)p->b[i] : v);
+            y[i] = table_put(a, p->w ? v * (float)p->w[i] + (float)p->b[i] : v);
         }
     }
 }
@@ -200,10 +200,10 @@ static void arith_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *p)
     tt_real *y = p->y;
     const tt_real *x = p->x;
     for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
-        const float ms = row_moment(x, p->c, 0) / (float)p->c;
+        const float ms = table_row_moment(x, p->c, 0) / (float)p->c;
         const float scale = 1 / sqrtf(ms + (float)p->eps);
         for (int64_t i = 0; i < p->c; i++)
-            y[i] = put(a, (float)x[i] * scale * (float)p->w[i]);
+            y[i] = table_put(a, (float)x[i] * scale * (float)p->w[i]);
     }
 }
 
@@ -213,10 +213,10 @@ static void arith_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *p)
     tt_real *y = p->y;
     const tt_real *x = p->x;
     for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
-        float len = sqrtf(row_moment(x, p->c, 0));
+        float len = sqrtf(table_row_moment(x, p->c, 0));
         if (len < 1e-12f) len = 1e-12f;
         for (int64_t i = 0; i < p->c; i++)
-            y[i] = put(a, (float)x[i] / len * sqrtf((float)p->c)
+            y[i] = table_put(a, (float)x[i] / len * sqrtf((float)p->c)
                           * (float)p->gamma[i]);
     }
 }
@@ -226,7 +226,7 @@ static void arith_modulate(tt_ctx *ctx, const tt_modulate_args *p)
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n * p->c; i++) {
         const int64_t g = i / p->c / p->rows * p->stride + i % p->c;
-        p->x[i] = put(a, (float)p->x[i] * (1 + (float)p->scale[g])
+        p->x[i] = table_put(a, (float)p->x[i] * (1 + (float)p->scale[g])
                           + (float)p->shift[g]);
     }
 }
@@ -235,7 +235,7 @@ static void arith_gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
 {
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n * p->c; i++)
-        p->x[i] = put(a, (float)p->x[i] + (float)p->y[i]
+        p->x[i] = table_put(a, (float)p->x[i] + (float)p->y[i]
                           * (float)p->gate[i / p->c / p->rows * p->stride
                                            + i % p->c]);
 }
@@ -244,14 +244,14 @@ static void arith_add(tt_ctx *ctx, const tt_add_args *p)
 {
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n; i++)
-        p->x[i] = put(a, (float)p->x[i] + (float)p->y[i]);
+        p->x[i] = table_put(a, (float)p->x[i] + (float)p->y[i]);
 }
 
 static void arith_mul(tt_ctx *ctx, const tt_mul_args *p)
 {
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n; i++)
-        p->x[i] = put(a, (float)p->x[i] * (float)p->y[i]);
+        p->x[i] = table_put(a, (float)p->x[i] * (float)p->y[i]);
 }
 
 /* The textbook form, with its cancellation for negative x. */
@@ -261,7 +261,7 @@ static void arith_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *p)
     for (int64_t i = 0; i < p->n; i++) {
         const float v = (float)p->x[i];
         const float u = 0.79788456f * (v + 0.044715f * (v * v * v));
-        p->x[i] = put(a, 0.5f * v * (1 + (float)tt_tanh((double)u)));
+        p->x[i] = table_put(a, 0.5f * v * (1 + (float)tt_tanh((double)u)));
     }
 }
 
@@ -269,7 +269,7 @@ static void arith_silu(tt_ctx *ctx, const tt_silu_args *p)
 {
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n; i++)
-        p->x[i] = put(a, (float)p->x[i] / (1 + tt_expf(-(float)p->x[i])));
+        p->x[i] = table_put(a, (float)p->x[i] / (1 + tt_expf(-(float)p->x[i])));
 }
 
 static void arith_rope(tt_ctx *ctx, const tt_rope_args *p)
@@ -286,8 +286,8 @@ static void arith_rope(tt_ctx *ctx, const tt_rope_args *p)
             const float c = (float)p->table->cos[at];
             const float s = (float)p->table->sin[at];
             const float re = (float)x[2 * j], im = (float)x[2 * j + 1];
-            y[2 * j] = put(a, re * c - im * s);
-            y[2 * j + 1] = put(a, re * s + im * c);
+            y[2 * j] = table_put(a, re * c - im * s);
+            y[2 * j + 1] = table_put(a, re * s + im * c);
         }
 }
 
@@ -323,7 +323,7 @@ static void arith_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
         const float v = (float)p->x[i], t = (float)p->tau;
         float y = (float)p->target[c];
         if (p->gain) y += (v - (float)p->mean[c]) * (float)p->gain[c];
-        p->x[i] = put(a, (1 - t) * v + t * y);
+        p->x[i] = table_put(a, (1 - t) * v + t * y);
     }
 }
 

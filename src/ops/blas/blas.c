@@ -1,4 +1,4 @@
-/* blas.c: matrix products through OpenBLAS, judged by tolerance.
+/* blas.c: matrix products through OpenBLAS, checked by tolerance.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -31,15 +31,15 @@
 #define REAL_LOWEST (-FLT_MAX)
 #endif
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t blas_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* Columns [o0, o0 + o) of y; x has k columns. `wide` receives the widened rows
  * of w when they cannot be used in place. */
-static void linear_tile(const openblas *lib, const tt_linear_args *a,
-                        int64_t o0, int64_t o, int64_t k, tt_real *wide)
+static void blas_linear_tile(const openblas *lib, const tt_linear_args *a,
+                             int64_t o0, int64_t o, int64_t k, tt_real *wide)
 {
     const int64_t ldy = a->w->dim[0];
     const tt_real *rows = wide;
@@ -67,9 +67,11 @@ static void blas_linear(tt_ctx *ctx, const tt_linear_args *a)
         for (int64_t t = 0; t < nr * nc; t++) {
             int64_t r0 = t % nr * TILE_ROWS, c0 = t / nr * TILE_COLS;
             tt_linear_args rows = {a->y + r0 * o, a->x + r0 * k,
-                                   least(a->n - r0, TILE_ROWS), a->w, a->b};
-            linear_tile(lib, &rows, c0, least(o - c0, TILE_COLS), k,
-                        widen ? wide + k * TILE_COLS * tt_thread_id() : NULL);
+                                   blas_least(a->n - r0, TILE_ROWS), a->w,
+                                       a->b};
+            blas_linear_tile(lib, &rows, c0, blas_least(o - c0, TILE_COLS), k,
+                             widen ? wide + k * TILE_COLS * tt_thread_id()
+                             : NULL);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -95,12 +97,13 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
         TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * p->Cout * k / 32)
         for (int64_t t = 0; t < nt; t++) {
             tt_real *mine = window + k * TILE_PIXELS * tt_thread_id();
-            int64_t p0 = t * TILE_PIXELS, n = least(pixels - p0, TILE_PIXELS);
+            int64_t p0 = t * TILE_PIXELS, n = blas_least(pixels - p0,
+                                                         TILE_PIXELS);
             for (int64_t i = 0; i < n; i++)
                 conv_gather(mine + i * k, p, (p0 + i) / p->Wo,
                             (p0 + i) % p->Wo);
             tt_linear_args rows = {p->y + p0 * p->Cout, mine, n, &w, p->b};
-            linear_tile(lib, &rows, 0, p->Cout, k, NULL);
+            blas_linear_tile(lib, &rows, 0, p->Cout, k, NULL);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -116,7 +119,7 @@ typedef struct tile {
 
 /* Bias, mask, running maximum and exponentials of one row of a tile. Returns
  * the factor by which what was accumulated before must be scaled. */
-static tt_real softmax(const tt_attention_args *a, int64_t h, int64_t i,
+static tt_real blas_softmax(const tt_attention_args *a, int64_t h, int64_t i,
                       int64_t j0, int64_t n, tt_real *s, tt_real *m,
                       tt_real *l)
 {
@@ -142,13 +145,13 @@ static void attend_tile(const openblas *lib, const tt_attention_args *a,
 {
     int64_t D = a->D;
     for (int64_t j0 = 0; j0 < a->N; j0 += TT_KEY_BLOCK) {
-        int64_t nk = least(a->N - j0, TT_KEY_BLOCK);
+        int64_t nk = blas_least(a->N - j0, TT_KEY_BLOCK);
         lib->gemm(ROW_MAJOR, NO_TRANS, TRANS, (int)n, (int)nk, (int)D,
                   a->scale, a->q + i0 * a->q_stride + h * D, (int)a->q_stride,
                   a->k + j0 * a->kv_stride + h * D, (int)a->kv_stride, 0, w->s,
                   TT_KEY_BLOCK);
         for (int64_t i = 0; i < n; i++) {
-            tt_real alpha = softmax(a, h, i0 + i, j0, nk,
+            tt_real alpha = blas_softmax(a, h, i0 + i, j0, nk,
                                    w->s + i * TT_KEY_BLOCK, &w->m[i], &w->l[i]);
             for (int64_t d = 0; j0 && d < D; d++) w->acc[i * D + d] *= alpha;
         }
@@ -177,7 +180,8 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a)
             w.m = w.acc + TILE_QUERIES * a->D;
             w.l = w.m + TILE_QUERIES;
             int64_t i0 = t % nt * TILE_QUERIES;
-            attend_tile(lib, a, t / nt, i0, least(a->T - i0, TILE_QUERIES), &w);
+            attend_tile(lib, a, t / nt, i0, blas_least(a->T - i0, TILE_QUERIES),
+                        &w);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);

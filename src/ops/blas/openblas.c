@@ -47,7 +47,7 @@ static bool resolve(void *library, const char *name, void *function)
     return found != NULL;
 }
 
-static void load(void)
+static void openblas_load(void)
 {
     openblas *lib = &loaded.lib;
     void *library = open_without_threads();
@@ -69,7 +69,7 @@ const openblas *openblas_get(tt_ctx *ctx)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (ctx->status) return NULL;
-    pthread_once(&once, load);
+    pthread_once(&once, openblas_load);
     if (!loaded.problem) return &loaded.lib;
     tt_fail(ctx, TT_EUNSUPPORTED, "backend blas: %s; install the package "
             "libopenblas0 (Debian, Ubuntu) or openblas (Fedora, Arch, "

@@ -1,4 +1,4 @@
-/* openblas.h: OpenBLAS, loaded when somebody asks for it.
+/* openblas.h: OpenBLAS, loaded when someone asks for it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

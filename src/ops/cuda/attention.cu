@@ -9,7 +9,7 @@
  * thread, and so does the chain of additions that is the denominator.
  *
  * Holds   keys ascend in every chain; the maximum has no order (a comparison,
- *         no rounding). Queries and keys behind the end are computed from the
+ *         no rounding). Queries and keys after the end are computed from the
  *         last one: so they change no maximum, and they are not stored or
  *         added. */
 #include "ops/cuda/exp.h"
@@ -78,7 +78,7 @@ template <int Q> struct attention_block {
     }
 
     /* Logits of keys [j0 + from, j0 + from + ATTENTION_KEYS) of all queries;
-     * those at n and behind are the last key's. */
+     * those at n and after are the last key's. */
     DEVICE void make_logits(int64_t j0, int from, int n) const
     {
         const int row = lane & 7, col = 32 * warp + 4 * (lane >> 3);
@@ -118,7 +118,7 @@ template <int Q> struct attention_block {
         float top = first ? row[0] : m;
         for (int j = part; j < n; j += 4 * LANES) {
             const float4 x = load4(row + j);
-            if (x.x > top) top = x.x;        /* behind n: the last key's */
+            if (x.x > top) top = x.x;        /* after n: the last key's */
             if (x.y > top) top = x.y;
             if (x.z > top) top = x.z;
             if (x.w > top) top = x.w;
@@ -261,7 +261,7 @@ template <int Q> DEVICE void attend(const cuda_attention_args &a)
     const attention_block<Q> b(a, mem);
     const int R = Q / 8;
     float acc[R / 2][8] = {}, m = 0.0f, l = 0.0f;
-    b.load_queries();                    /* seen behind the next barrier      */
+    b.load_queries();                    /* seen after the next barrier       */
     for (int64_t j0 = 0; j0 < a.N; j0 += TT_KEY_BLOCK) {
         const int n = (int)least((int64_t)TT_KEY_BLOCK, a.N - j0);
         for (int from = 0; from < n; from += ATTENTION_KEYS)

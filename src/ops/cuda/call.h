@@ -34,7 +34,7 @@ static inline call begin(tt_ctx *ctx)
 }
 
 /* Room on the GPU until the end of the call. */
-static inline void *room(call *c, int64_t bytes)
+static inline void *workspace(call *c, int64_t bytes)
 {
     return tt_values(c->ctx, (bytes + 3) / 4);
 }
@@ -54,12 +54,12 @@ typedef struct operand {
 
 /* Its memory of the GPU stands in the arguments from here on; NULL stays NULL.
  */
-static inline void place(call *c, const operand *o)
+static inline void call_place(call *c, const operand *o)
 {
     void *host, *there;
     memcpy(&host, o->member, sizeof host);
     if (!host || cuda_holds(host)) return;
-    there = room(c, (int64_t)o->bytes);
+    there = workspace(c, (int64_t)o->bytes);
     memcpy(o->member, &there, sizeof there);
     if (there && o->in) c->ctx->device->put(c->ctx, there, host, o->bytes);
     if (!o->out) return;
@@ -72,7 +72,7 @@ static inline void place(call *c, const operand *o)
 /* All operands of a list, which ends with one that has no member. */
 static inline void place_all(call *c, const operand *o)
 {
-    for (; o->member; o++) place(c, o);
+    for (; o->member; o++) call_place(c, o);
 }
 
 #define PLACE(c, ...) place_all(c, (const operand[]){__VA_ARGS__, {0}})

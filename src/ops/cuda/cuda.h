@@ -48,7 +48,7 @@ typedef struct cuda_grid {
     int64_t shared;          /* bytes of a block                              */
 } cuda_grid;
 
-/* Queue a kernel behind everything queued before. Nothing happens while a
+/* Queue a kernel after everything queued before. Nothing happens while a
  * failure is recorded, or for a grid without blocks. */
 void cuda_launch(tt_ctx *ctx, cuda_kernel k, cuda_grid g, const void *args);
 
@@ -66,8 +66,8 @@ void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a);
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
 void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a);
 
-/* tt_ops.laid of the classes of tensor cores. */
-int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D);
+/* tt_ops.packed of the classes of tensor cores. */
+int64_t cuda_mma_packed(tt_ctx *ctx, int64_t N, int64_t D);
 
 /* Two operators in one (tt_fused). */
 #define CUDA_PAIRS(linear)                                                     \

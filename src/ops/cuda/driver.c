@@ -54,7 +54,7 @@ static bool problem(const char *what, cu_result r, const char *advice)
 
 /* ISO C has no conversion from void * to a function; POSIX promises that the
  * bytes are the same. */
-static bool resolve(void *library, const char *name, void *function)
+static bool driver_resolve(void *library, const char *name, void *function)
 {
     void *found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
@@ -71,7 +71,7 @@ static bool load_driver(void)
     if (!library)
         return problem("the CUDA driver libcuda.so.1 was not found", 0, advice);
 #define CU_RESOLVE(member, name, args)                                         \
-    && resolve(library, #name, &gpu.call.member)
+    && driver_resolve(library, #name, &gpu.call.member)
     if (!(true CU_CALLS(CU_RESOLVE)))
         return problem("the libcuda.so.1 found here lacks functions of "
                        "CUDA 11", 0, advice);
@@ -156,7 +156,7 @@ static bool choose_products(void)
     return true;
 }
 
-static void load(void)
+static void driver_load(void)
 {
     static const char *const names[] = {
 #define CUDA_NAME(name) #name,
@@ -186,7 +186,7 @@ tt_status cuda_open(tt_ctx *ctx, const tt_ops *ops)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (ctx->status) return ctx->status;
-    pthread_once(&once, load);
+    pthread_once(&once, driver_load);
     if (gpu.problem[0])
         return tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: %s", gpu.problem);
     if (ops) TT_TRY(check_class(ctx, ops->cls));
@@ -219,7 +219,7 @@ bool cuda_wgmma(void)
 
 /* ---- failures ------------------------------------------------------------ */
 
-static void check(tt_ctx *ctx, cu_result r, const char *what)
+static void driver_check(tt_ctx *ctx, cu_result r, const char *what)
 {
     const char *name = "an unknown error";
     if (!r) return;
@@ -233,14 +233,15 @@ static void check(tt_ctx *ctx, cu_result r, const char *what)
 static bool ready(tt_ctx *ctx)
 {
     if (ctx->status) return false;
-    check(ctx, gpu.call.context_use(gpu.context), "cuCtxSetCurrent");
+    driver_check(ctx, gpu.call.context_use(gpu.context), "cuCtxSetCurrent");
     return !ctx->status;
 }
 
 void cuda_wait(tt_ctx *ctx)
 {
     if (ready(ctx))
-        check(ctx, gpu.call.stream_wait(gpu.stream), "the work before a wait");
+        driver_check(ctx, gpu.call.stream_wait(gpu.stream),
+                     "the work before a wait");
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -302,20 +303,20 @@ static void put_words(tt_ctx *ctx, void *to, const void *from, size_t bytes)
     cuda_launch(ctx, CUDA_words, (cuda_grid){1, 1, FEW_WORDS, 0}, &a);
 }
 
-static void put(tt_ctx *ctx, void *to, const void *from, size_t bytes)
+static void driver_put(tt_ctx *ctx, void *to, const void *from, size_t bytes)
 {
     if (bytes <= FEW_WORDS * 4 && bytes % 4 == 0 && (uintptr_t)to % 4 == 0) {
         put_words(ctx, to, from, bytes);
         return;
     }
-    check(ctx, gpu.call.put(device_address(to), from, bytes, gpu.stream),
-          "a copy to the GPU");
+    driver_check(ctx, gpu.call.put(device_address(to), from, bytes, gpu.stream),
+                 "a copy to the GPU");
 }
 
-static void get(tt_ctx *ctx, void *to, const void *from, size_t bytes)
+static void driver_get(tt_ctx *ctx, void *to, const void *from, size_t bytes)
 {
-    check(ctx, gpu.call.get(to, device_address(from), bytes, gpu.stream),
-          "a copy from the GPU");
+    driver_check(ctx, gpu.call.get(to, device_address(from), bytes, gpu.stream),
+                 "a copy from the GPU");
     cuda_wait(ctx);
 }
 
@@ -330,8 +331,9 @@ static void copy_there(tt_ctx *ctx, void *to, const void *from, size_t bytes)
         from = third;
     }
     if (!ctx->status)
-        check(ctx, gpu.call.copy(device_address(to), device_address(from),
-                                 bytes, gpu.stream), "a copy on the GPU");
+        driver_check(ctx, gpu.call.copy(device_address(to),
+                                        device_address(from), bytes,
+                                        gpu.stream), "a copy on the GPU");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -342,8 +344,8 @@ static void cuda_move(tt_ctx *ctx, void *to, const void *from, size_t bytes)
     if (!bytes || !ready(ctx)) return;
     const bool to_there = cuda_holds(to), from_there = cuda_holds(from);
     if (to_there && from_there) copy_there(ctx, to, from, bytes);
-    else if (to_there) put(ctx, to, from, bytes);
-    else if (from_there) get(ctx, to, from, bytes);
+    else if (to_there) driver_put(ctx, to, from, bytes);
+    else if (from_there) driver_get(ctx, to, from, bytes);
     else memmove(to, from, bytes);
 }
 
@@ -351,12 +353,12 @@ static void cuda_zero(tt_ctx *ctx, void *to, size_t bytes)
 {
     if (!bytes || !ready(ctx)) return;
     if (cuda_holds(to))
-        check(ctx, gpu.call.set(device_address(to), 0, bytes, gpu.stream),
-              "zeros on the GPU");
+        driver_check(ctx, gpu.call.set(device_address(to), 0, bytes,
+                                       gpu.stream), "zeros on the GPU");
     else memset(to, 0, bytes);
 }
 
-static int64_t cuda_room(const tt_device *d)
+static int64_t cuda_free_memory(const tt_device *d)
 {
     size_t left = 0, all = 0;
     (void)d;
@@ -368,7 +370,7 @@ static int64_t cuda_room(const tt_device *d)
 static const tt_device cuda_device = {
     .name = "cuda", .alloc = cuda_alloc, .free = cuda_free, .put = cuda_move,
     .get = cuda_move, .copy = cuda_move, .zero = cuda_zero,
-    .room = cuda_room, .locate = cuda_locate, .pick = cuda_pick,
+    .free_memory = cuda_free_memory, .locate = cuda_locate, .pick = cuda_pick,
     .narrow = cuda_narrow,
 };
 
@@ -386,13 +388,13 @@ static struct {
     pthread_mutex_t lock;
     kept of[KEPT];
     int64_t calls;
-} keeper = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} supervisor = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The entry of these bytes; else the one that nobody asked for longest. */
+/* The entry of these bytes; else the one that no one asked for longest. */
 static kept *kept_of(const void *host, size_t bytes)
 {
-    kept *oldest = keeper.of;
-    for (kept *k = keeper.of; k < keeper.of + KEPT; k++) {
+    kept *oldest = supervisor.of;
+    for (kept *k = supervisor.of; k < supervisor.of + KEPT; k++) {
         if (k->bytes == bytes && !memcmp(k->copy, host, bytes)) return k;
         if (k->used < oldest->used) oldest = k;
     }
@@ -407,7 +409,7 @@ static void empty(kept *k)
 }
 
 /* The bytes at `host` in this entry, here and there. */
-static void refill(tt_ctx *ctx, kept *k, const void *host, size_t bytes)
+static void driver_refill(tt_ctx *ctx, kept *k, const void *host, size_t bytes)
 {
     if (k->bytes != bytes) {
         empty(k);
@@ -417,7 +419,7 @@ static void refill(tt_ctx *ctx, kept *k, const void *host, size_t bytes)
     }
     if (k->copy && k->there) {
         memcpy(k->copy, host, bytes);
-        put(ctx, k->there, host, bytes);
+        driver_put(ctx, k->there, host, bytes);
         return;
     }
     empty(k);
@@ -428,13 +430,13 @@ static void refill(tt_ctx *ctx, kept *k, const void *host, size_t bytes)
 const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
 {
     if (!bytes || !ready(ctx)) return NULL;
-    pthread_mutex_lock(&keeper.lock);
+    pthread_mutex_lock(&supervisor.lock);
     kept *k = kept_of(host, bytes);
     if (k->bytes != bytes || memcmp(k->copy, host, bytes))
-        refill(ctx, k, host, bytes);
-    k->used = ++keeper.calls;
+        driver_refill(ctx, k, host, bytes);
+    k->used = ++supervisor.calls;
     const void *there = k->there;
-    pthread_mutex_unlock(&keeper.lock);
+    pthread_mutex_unlock(&supervisor.lock);
     return there;
 }
 
@@ -447,8 +449,9 @@ static void ask_for_shared(tt_ctx *ctx, cuda_kernel k, int bytes)
     if (bytes <= SHARED_FREE) return;
     pthread_mutex_lock(&gpu.lock);
     if (bytes > gpu.shared[k]) {
-        check(ctx, gpu.call.function_set(gpu.kernel[k], CU_FUNCTION_SHARED,
-                                         bytes), "asking for shared memory");
+        driver_check(ctx, gpu.call.function_set(gpu.kernel[k],
+                                                CU_FUNCTION_SHARED, bytes),
+                     "asking for shared memory");
         gpu.shared[k] = bytes;
     }
     pthread_mutex_unlock(&gpu.lock);
@@ -459,7 +462,8 @@ void cuda_launch(tt_ctx *ctx, cuda_kernel k, cuda_grid g, const void *args)
     void *list[] = {(void *)(uintptr_t)args};
     if (g.x == 0 || g.y == 0 || !ready(ctx)) return;
     ask_for_shared(ctx, k, (int)g.shared);
-    check(ctx, gpu.call.launch(gpu.kernel[k], (unsigned)g.x, (unsigned)g.y, 1,
-                               (unsigned)g.threads, 1, 1, (unsigned)g.shared,
-                               gpu.stream, list, NULL), "starting a kernel");
+    driver_check(ctx, gpu.call.launch(gpu.kernel[k], (unsigned)g.x,
+                                      (unsigned)g.y, 1, (unsigned)g.threads, 1,
+                                      1, (unsigned)g.shared, gpu.stream, list,
+                                      NULL), "starting a kernel");
 }

@@ -1,4 +1,4 @@
-/* driver.h: the CUDA driver, loaded when somebody asks for it.
+/* driver.h: the CUDA driver, loaded when someone asks for it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -77,7 +77,7 @@ DEVICE uint32_t shared_address(const void *p)
 
 /* Copies from global to shared memory that arrive when they are waited for:
  * copy_wait<N> returns when all groups but the N last committed by this thread
- * have. Other threads see them behind the next barrier. */
+ * have. Other threads see them after the next barrier. */
 DEVICE void copy16(void *to, const void *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
@@ -120,7 +120,7 @@ DEVICE factors_of load4x(const bf16 *row)
     return f;
 }
 
-DEVICE factors_of load4x_turned(const bf16 *row)
+DEVICE factors_of load4x_transposed(const bf16 *row)
 {
     factors_of f;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "

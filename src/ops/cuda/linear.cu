@@ -11,7 +11,7 @@
  *
  * Holds   k ascends in one thread, so the order is that of the loop. A tail of
  *         k is never filled up with zeros: -0 + 0 would be +0. Rows and columns
- *         behind the end are computed from the last one and not stored. */
+ *         after the end are computed from the last one and not stored. */
 #include "ops/cuda/epilogue.h"
 #include "ops/cuda/tile.h"
 

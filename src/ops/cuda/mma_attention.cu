@@ -9,7 +9,7 @@
  * other way round.
  *
  * Holds   keys ascend in every chain, which goes on from sum * alpha. Keys
- *         behind the end are zeros, and so are their weights. Heads wider than
+ *         after the end are zeros, and so are their weights. Heads wider than
  *         128 channels have a block of threads for each 128; each computes the
  *         same logits. */
 #include "ops/cuda/softmax.h"
@@ -24,7 +24,7 @@ DEVICE int place(int row, int col)
 }
 
 /* Channels [c0, c0 + 128) of a head's rows [r0, r0 + rows) on their way; zeros
- * behind the end of both. */
+ * after the end of both. */
 DEVICE void stage(const cuda_mma_attention_args &a, bf16 *to, const bf16 *from,
                   int64_t r0, int64_t n, int64_t c0, int rows)
 {
@@ -81,7 +81,7 @@ DEVICE void add_values(sums (&acc)[17], const sums (&p)[16], const bf16 *v,
         UNROLL
         for (int d = 0; d < 16; d += 2) {
             if (8 * d >= channels) continue;
-            const factors_of y = load4x_turned(
+            const factors_of y = load4x_transposed(
                 v + 16 * k * MMA_CHANNELS +
                 (place(a_row(l), a_col(l)) ^ 8 * d));
             mma(acc[d], x, y.r[0], y.r[1]);

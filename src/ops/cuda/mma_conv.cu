@@ -9,8 +9,8 @@
  *
  * Holds   k = (frame, u, v, channel). Zeros of padding and of NULL frames are
  *         factors as all others are. A step may end inside of a tap; only
- *         behind the last one it is filled up, as a tail in mma_linear.cu.
- *         Pixels behind the end read what their windows meet, columns the last
+ *         after the last one it is filled up, as a tail in mma_linear.cu.
+ *         Pixels after the end read what their windows meet, columns the last
  *         one: neither is stored. */
 #include "ops/cuda/mma_tile.h"
 #include "ops/cuda/window.h"

@@ -46,7 +46,7 @@ DEVICE void mma_tile(const outputs &y, int64_t K, STAGE stage)
     const int warp = threadIdx.x / 32;
     const int row = warp / 4 * 64, col = warp % 4 * 32;
     const int steps = (int)((K + MMA_K - 1) / MMA_K);
-    /* a warp whose outputs lie behind the end brings factors only */
+    /* a warp whose outputs lie after the end brings factors only */
     const bool live = row0 + row < y.n && col0 + col < y.o;
     sums acc[4][4];
     UNROLL

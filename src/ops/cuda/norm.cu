@@ -7,7 +7,7 @@
  * is one chain over rows, so it is one thread.
  *
  * Holds   a + b = b + a in every bit, so after join_lanes all 16 threads have
- *         lane 0's sum. Threads of a row behind the end take part in the
+ *         lane 0's sum. Threads of a row after the end take part in the
  *         exchanges, which need whole warps, and store nothing. */
 #include "ops/cuda/kernel.h"
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cuda/call.h"
 
-static work rows(int64_t n)              /* 16 threads a row                  */
+static work operators_rows(int64_t n)    /* 16 threads a row        */
 {
     return (work){16 * n, ROW_THREADS, false};
 }
@@ -15,8 +15,8 @@ static work columns(int64_t c)
 }
 
 /* A whole operator: its operands placed, its kernel started. */
-static void run(tt_ctx *ctx, cuda_kernel k, work w, void *args,
-                const operand *operands)
+static void operators_run(tt_ctx *ctx, cuda_kernel k, work w, void *args,
+                          const operand *operands)
 {
     call c = begin(ctx);
     place_all(&c, operands);
@@ -25,8 +25,8 @@ static void run(tt_ctx *ctx, cuda_kernel k, work w, void *args,
 }
 
 #define RUN(kernel, work, args, ...)                                           \
-    run(ctx, CUDA_##kernel, work, &(args),                                     \
-        (const operand[]){__VA_ARGS__, {0}})
+    operators_run(ctx, CUDA_##kernel, work, &(args),                           \
+                  (const operand[]){__VA_ARGS__, {0}})
 
 /* ---- rows and columns ---------------------------------------------------- */
 
@@ -37,9 +37,9 @@ static void layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a,
     const int64_t reach = to->scale ? grouped(n, c, to->stride, to->rows) : 0;
     cuda_layer_norm_args d = {*a, *to};
     d.then.x = NULL;                     /* y, on which side it may be        */
-    RUN(layer_norm, rows(n), d, WRITE(d.is.y, n * c), READ(d.is.x, n * c),
-        READ(d.is.w, c), READ(d.is.b, c), READ(d.then.scale, reach),
-        READ(d.then.shift, reach));
+    RUN(layer_norm, operators_rows(n), d, WRITE(d.is.y, n * c),
+        READ(d.is.x, n * c), READ(d.is.w, c), READ(d.is.b, c),
+        READ(d.then.scale, reach), READ(d.then.shift, reach));
 }
 
 void cuda_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
@@ -56,14 +56,14 @@ void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
 void cuda_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 {
     tt_rms_norm_args d = *a;
-    RUN(rms_norm, rows(a->n), d, WRITE(d.y, a->n * a->c),
+    RUN(rms_norm, operators_rows(a->n), d, WRITE(d.y, a->n * a->c),
         READ(d.x, a->n * a->c), READ(d.w, a->c));
 }
 
 void cuda_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 {
     tt_channel_norm_args d = *a;
-    RUN(channel_norm, rows(a->n), d, WRITE(d.y, a->n * a->c),
+    RUN(channel_norm, operators_rows(a->n), d, WRITE(d.y, a->n * a->c),
         READ(d.x, a->n * a->c), READ(d.gamma, a->c));
 }
 

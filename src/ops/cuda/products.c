@@ -58,13 +58,13 @@ static const float *widen_on_host(call *c, const tt_tensor *w)
 }
 
 /* Are they floats as they stand? */
-static bool plain(const tt_tensor *w)
+static bool products_plain(const tt_tensor *w)
 {
     return w->dtype == TT_F32 && w->scale == 0;
 }
 
 /* The weights as floats on the GPU. */
-static const float *weights(call *c, const tt_tensor *w)
+static const float *products_weights(call *c, const tt_tensor *w)
 {
     const int64_t n = tt_tensor_count(w);
     const cuda_kernel k = widens(w->dtype);
@@ -74,9 +74,9 @@ static const float *weights(call *c, const tt_tensor *w)
     if (tt_dtype_block(w->dtype) == 1 &&
         (uintptr_t)stored % tt_dtype_size(w->dtype))
         return widen_on_host(c, w);
-    if (plain(w))
+    if (products_plain(w))
         return (const float *)(const void *)stored;
-    cuda_widen_args a = {room(c, 4 * n), stored, n, w->row_scale, w->row,
+    cuda_widen_args a = {workspace(c, 4 * n), stored, n, w->row_scale, w->row,
                          w->scale, 0};
     if (a.rows) PLACE(c, READ(a.rows, n / a.row));
     launch(c, k, each(n), &a);
@@ -117,11 +117,13 @@ static void place_epilogue(call *c, cuda_epilogue *e, int64_t n, int64_t o)
 
 /* ---- products in class f32 ----------------------------------------------- */
 
-static void linear(tt_ctx *ctx, const tt_linear_args *a, cuda_epilogue then)
+static void products_linear(tt_ctx *ctx, const tt_linear_args *a,
+                            cuda_epilogue then)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
-    cuda_linear_args d = {a->y, a->x, weights(&c, a->w), a->b, a->n, o, k,
+    cuda_linear_args d = {a->y, a->x, products_weights(&c, a->w), a->b, a->n, o,
+                          k,
                           then};
     PLACE(&c, WRITE(d.y, a->n * o), READ(d.x, a->n * k), READ(d.b, o));
     place_epilogue(&c, &d.then, a->n, o);
@@ -133,7 +135,7 @@ static void linear(tt_ctx *ctx, const tt_linear_args *a, cuda_epilogue then)
     end(&c);
 }
 
-LINEAR(linear)
+LINEAR(products_linear)
 
 /* What conv's kernels know of its extents. */
 #define EXTENTS(a)                                                             \
@@ -149,7 +151,7 @@ void cuda_conv(tt_ctx *ctx, const tt_conv_args *a)
     call c = begin(ctx);
     TT_ASSERT(a->kt <= CUDA_FRAMES);
     cuda_conv_args d = {
-        .y = a->y, .w = weights(&c, a->w), .b = a->b,
+        .y = a->y, .w = products_weights(&c, a->w), .b = a->b,
         EXTENTS(a),
     };
     PLACE(&c, WRITE(d.y, pixels * a->Cout), READ(d.b, a->Cout));
@@ -225,18 +227,18 @@ static int64_t up_to(int64_t n, int64_t unit)
 }
 
 /* Values that take as much as n rows of `width` factors. */
-static int64_t factors_room(int64_t n, int64_t width)
+static int64_t factors_scratch(int64_t n, int64_t width)
 {
     return (n * width + 1) / 2;
 }
 
 /* n rows of `heads` times k numbers as factors, each head filled up to `width`.
  */
-static const uint16_t *factors(call *c, const float *x, int64_t n,
-                               int64_t heads, int64_t k, int64_t stride,
-                               int64_t width)
+static const uint16_t *products_factors(call *c, const float *x, int64_t n,
+                                        int64_t heads, int64_t k,
+                                        int64_t stride, int64_t width)
 {
-    uint16_t *to = room(c, 4 * factors_room(n * heads, width));
+    uint16_t *to = workspace(c, 4 * factors_scratch(n * heads, width));
     PLACE(c, READ(x, n ? (n - 1) * stride + heads * k : 0));
     launch(c, CUDA_factors, each(n * heads * (width / 8)),
            &(cuda_factors_args){to, x, n, heads, k, stride, width});
@@ -244,7 +246,7 @@ static const uint16_t *factors(call *c, const float *x, int64_t n,
 }
 
 /* Are weights [o, k] factors as they stand? */
-static bool rounded(const tt_tensor *w, int64_t width)
+static bool products_rounded(const tt_tensor *w, int64_t width)
 {
     return w->dtype == TT_BF16 && w->scale == 0 && w->dim[1] == width;
 }
@@ -255,9 +257,9 @@ static const uint16_t *weight_factors(call *c, const tt_tensor *w,
                                       int64_t width)
 {
     const int64_t o = w->dim[0], k = w->dim[1];
-    if (rounded(w, width) && cuda_holds(w->data) && aligned(w->data))
+    if (products_rounded(w, width) && cuda_holds(w->data) && aligned(w->data))
         return w->data;
-    return factors(c, weights(c, w), o, 1, k, k, width);
+    return products_factors(c, products_weights(c, w), o, 1, k, k, width);
 }
 
 /* ---- the same in blocks (wgmma) ------------------------------------------ */
@@ -269,7 +271,7 @@ static int64_t blocks_of(int64_t k)
 }
 
 /* Values that take as much as n rows of k factors in blocks. */
-static int64_t blocks_room(int64_t n, int64_t k)
+static int64_t blocks_scratch(int64_t n, int64_t k)
 {
     return cuda_blocks(n, BLOCK_ROWS) * blocks_of(k) * (BLOCK_FACTORS / 2);
 }
@@ -283,10 +285,10 @@ static void fill_blocks(call *c, cuda_kernel kernel, uint16_t *to,
                              BLOCKS_THREADS, BLOCKS_THREADS, false}, &d);
 }
 
-static const uint16_t *blocks(call *c, const float *x, int64_t n, int64_t k,
-                              int64_t stride)
+static const uint16_t *products_blocks(call *c, const float *x, int64_t n,
+                                       int64_t k, int64_t stride)
 {
-    uint16_t *to = room(c, 4 * blocks_room(n, k));
+    uint16_t *to = workspace(c, 4 * blocks_scratch(n, k));
     PLACE(c, READ(x, n ? (n - 1) * stride + k : 0));
     fill_blocks(c, CUDA_blocks, to, x, n, k, stride);
     return to;
@@ -295,7 +297,7 @@ static const uint16_t *blocks(call *c, const float *x, int64_t n, int64_t k,
 /* Do weights go into blocks as they are stored? */
 static bool stored_blocks(const tt_tensor *w)
 {
-    return rounded(w, w->dim[1]) && (uintptr_t)w->data % 2 == 0;
+    return products_rounded(w, w->dim[1]) && (uintptr_t)w->data % 2 == 0;
 }
 
 /* Weights [o, k] in blocks; those stored as bf16 need no widening. */
@@ -303,8 +305,9 @@ static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
 {
     const int64_t o = w->dim[0], k = w->dim[1];
     const uint16_t *stored = w->data;
-    if (!stored_blocks(w)) return blocks(c, weights(c, w), o, k, k);
-    uint16_t *to = room(c, 4 * blocks_room(o, k));
+    if (!stored_blocks(w))
+        return products_blocks(c, products_weights(c, w), o, k, k);
+    uint16_t *to = workspace(c, 4 * blocks_scratch(o, k));
     PLACE(c, READ(stored, o * k));
     fill_blocks(c, CUDA_blocks_bf16, to, stored, o, k, k);
     return to;
@@ -338,7 +341,7 @@ static void wgmma_linears(tt_ctx *ctx, const tt_linear_args *a, int layers,
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
     cuda_wgmma_linear_args d = {
-        .x = x ? x : blocks(&c, a->x, a->n, k, k), .blocks = to,
+        .x = x ? x : products_blocks(&c, a->x, a->n, k, k), .blocks = to,
         .layers = layers, .n = a->n, .o = o, .k = BLOCK_K * blocks_of(k),
         .then = then,
     };
@@ -379,7 +382,7 @@ typedef struct prepared {
     const uint16_t *k, *v;
 } prepared;
 
-int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D)
+int64_t cuda_mma_packed(tt_ctx *ctx, int64_t N, int64_t D)
 {
     (void)ctx;
     return up_to(N, BLOCK_ROWS) * up_to(D, 16);
@@ -391,7 +394,8 @@ static void prepare_rows(call *c, const tt_attention_args *a, uint16_t *to,
 {
     const int64_t row = a->H * a->D, width = up_to(a->D, 16);
     const int64_t numbers = (n - 1) * a->kv_stride + row;
-    place(c, &(operand){&x, (size_t)numbers * (a->bf16 ? 2 : 4), true, false});
+    call_place(c, &(operand){&x, (size_t)numbers * (a->bf16 ? 2 : 4), true,
+                             false});
     if (by_blocks(a))
         fill_blocks(c, a->bf16 ? CUDA_blocks_bf16 : CUDA_blocks,
                     to + first / BLOCK_ROWS * a->H * WGMMA_PAIR, x, n, row,
@@ -406,25 +410,25 @@ static void prepare_rows(call *c, const tt_attention_args *a, uint16_t *to,
 /* Are rows of bf16 numbers what attention by mma reads? */
 static bool stored_factors(const tt_attention_args *a)
 {
-    return a->bf16 && !by_blocks(a) && !a->laid && a->D % 16 == 0 &&
+    return a->bf16 && !by_blocks(a) && !a->packed && a->D % 16 == 0 &&
            a->kv_stride == a->H * a->D && aligned(a->k) && aligned(a->v) &&
            cuda_holds(a->k) && cuda_holds(a->v);
 }
 
-/* Of the first `good` keys all is there. */
-static prepared prepare(call *c, const tt_attention_args *a)
+/* Of the first `n_packed` keys all is there. */
+static prepared products_prepare(call *c, const tt_attention_args *a)
 {
-    const int64_t each = cuda_mma_laid(c->ctx, a->N, a->D);
-    const int64_t good = a->good, rest = a->N - good;
-    float *to = a->laid;
+    const int64_t each = cuda_mma_packed(c->ctx, a->N, a->D);
+    const int64_t n_packed = a->n_packed, rest = a->N - n_packed;
+    float *to = a->packed;
     if (stored_factors(a))
         return (prepared){(const void *)a->k, (const void *)a->v};
     if (to) PLACE(c, CHANGE(to, a->H * each));
-    else to = room(c, 4 * a->H * each);
+    else to = workspace(c, 4 * a->H * each);
     uint16_t *const k = (void *)to, *const v = to ? k + a->H * each : NULL;
     if (rest && to) {
-        prepare_rows(c, a, k, a->k, good, rest);
-        prepare_rows(c, a, v, a->v, good, rest);
+        prepare_rows(c, a, k, a->k, n_packed, rest);
+        prepare_rows(c, a, v, a->v, n_packed, rest);
     }
     return (prepared){k, v};
 }
@@ -433,7 +437,7 @@ static void wgmma_attention(call *c, const tt_attention_args *a, prepared p)
 {
     const int64_t width = a->H * a->D;
     cuda_wgmma_attention_args d = {
-        .o = a->o, .q = blocks(c, a->q, a->T, width, a->q_stride),
+        .o = a->o, .q = products_blocks(c, a->q, a->T, width, a->q_stride),
         .k = p.k, .v = p.v, .T = a->T, .N = a->N, .H = a->H, .scale = a->scale,
     };
     PLACE(c, WRITE(d.o, a->T * width));
@@ -447,7 +451,8 @@ static void mma_attention(call *c, const tt_attention_args *a, prepared p)
     const int64_t H = a->H, D = a->D, width = up_to(D, 16);
     const bool fast = D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
     cuda_mma_attention_args d = {
-        .o = a->o, .q = factors(c, a->q, a->T, H, D, a->q_stride, width),
+        .o = a->o, .q = products_factors(c, a->q, a->T, H, D, a->q_stride,
+                                         width),
         .k = p.k, .v = p.v, .T = a->T, .N = a->N, .H = H, .D = D,
         .width = width, .rel_bias = a->rel_bias, .key_mask = a->key_mask,
         .scale = a->scale,
@@ -464,7 +469,7 @@ static void mma_attention(call *c, const tt_attention_args *a, prepared p)
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     call c = begin(ctx);
-    const prepared p = prepare(&c, a);
+    const prepared p = products_prepare(&c, a);
     if (a->T && by_blocks(a)) wgmma_attention(&c, a, p);
     else if (a->T) mma_attention(&c, a, p);
     end(&c);
@@ -482,7 +487,7 @@ static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
     }
     call c = begin(ctx);
     cuda_mma_linear_args d = {
-        .y = a->y, .x = factors(&c, a->x, a->n, 1, k, k, width),
+        .y = a->y, .x = products_factors(&c, a->x, a->n, 1, k, k, width),
         .w = weight_factors(&c, a->w, width), .b = a->b,
         .n = a->n, .o = o, .k = width, .then = then,
     };
@@ -513,7 +518,7 @@ static bool stay_blocks(const tt_linear_args *up, const tt_linear_args *down,
     const int64_t n = up->n, width = up->w->dim[0];
     const cuda_epilogue then[] = {{.kind = CUDA_GELU}, added(to)};
     return cuda_wgmma() && width % BLOCK_K == 0 && cuda_holds(up->y) &&
-           blocks_room(n, width) <= n * width && by_fours(up, &then[0]) &&
+           blocks_scratch(n, width) <= n * width && by_fours(up, &then[0]) &&
            by_fours(down, &then[1]);
 }
 
@@ -537,7 +542,7 @@ static const uint16_t *frame_factors(call *c, const tt_conv_args *a,
     const int64_t n = a->Hi * a->Wi * a->Cin;
     const uint16_t *stored = (const void *)frame;
     if (!frame) return NULL;
-    if (!a->bf16) return factors(c, frame, 1, 1, n, n, up_to(n, 8));
+    if (!a->bf16) return products_factors(c, frame, 1, 1, n, n, up_to(n, 8));
     PLACE(c, READ(stored, n));
     return stored;
 }
@@ -558,7 +563,7 @@ static void windows_conv(call *c, const cuda_mma_conv_args *d, int64_t width)
 {
     const int64_t pixels = d->Ho * d->Wo;
     const int64_t step = windows_step(pixels, width);
-    cuda_windows_args v = {.to = room(c, 4 * factors_room(step, width)),
+    cuda_windows_args v = {.to = workspace(c, 4 * factors_scratch(step, width)),
                            .of = *d, .width = width};
     for (; v.first < pixels; v.first += step) {
         v.n = pixels - v.first < step ? pixels - v.first : step;

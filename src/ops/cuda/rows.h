@@ -33,11 +33,11 @@ template <int PITCH = SUM_PITCH> DEVICE void put_sums(float *to, const sums &s)
 }
 
 /* Four outputs side by side, as they lie together. */
-struct beside {
+struct quad {
     float v[4];
 };
 
-DEVICE beside beside_of(float4 v) { return {{v.x, v.y, v.z, v.w}}; }
+DEVICE quad quad_of(float4 v) { return {{v.x, v.y, v.z, v.w}}; }
 
 /* A sum and its bias, where there is one. */
 DEVICE float biased(float sum, float b, bool is)
@@ -61,14 +61,14 @@ DEVICE void put_four(const outputs &y, const float *sum, int row0, int64_t col0)
     float v[16];
     float4 x[4], gate[4];
     if (col >= y.o) return;
-    const beside b = beside_of(y.b ? load4(y.b + col) : zero);
+    const quad b = quad_of(y.b ? load4(y.b + col) : zero);
     UNROLL
     for (int r = 0; r < 4; r++) {
         const bool there = row0 + r * apart < y.n;
         x[r] = y.then.x && there ? load4(to + r * apart * y.o) : zero;
         gate[r] = y.then.kind == CUDA_GATE && there
                       ? load4(gates(y.then, row0 + r * apart) + col) : zero;
-        const beside s = beside_of(load4(sum + r * apart * (COLS + 8)));
+        const quad s = quad_of(load4(sum + r * apart * (COLS + 8)));
         UNROLL
         for (int i = 0; i < 4; i++)
             v[4 * r + i] = biased(s.v[i], b.v[i], y.b);

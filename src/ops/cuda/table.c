@@ -7,7 +7,7 @@
 #define ENTRY(op, OP) .op = cuda_##op,
 
 /* What class f32 has not. */
-#define cuda_laid NULL
+#define cuda_packed NULL
 #define cuda_linears NULL
 #define cuda_mlp NULL
 
@@ -34,7 +34,7 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
         .fused = FUSED(products),                                              \
         .open = cuda_open,                                                     \
         .library = cuda_library,                                               \
-        .laid = products##_laid,                                               \
+        .packed = products##_packed,                                           \
         .linear = products##_linear,                                           \
         .attention = products##_attention,                                     \
         .conv = products##_conv,                                               \

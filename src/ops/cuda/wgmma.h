@@ -1,5 +1,5 @@
-/* wgmma.h: the tensor cores of sm_90 as kernels see them: words beside those of
- * kernel.h.
+/* wgmma.h: the tensor cores of sm_90 as kernels see them: words next to those
+ * of kernel.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -35,7 +35,7 @@ DEVICE uint64_t matrix_at(const bf16 *first_row, int k)
 /* Turned: a matrix [columns, 16] whose 16 numbers are rows of two blocks side
  * by side, from the first on, which is a multiple of 16, and whose columns are
  * the 64 factors of one block and the 64 of the other. */
-DEVICE uint64_t turned_at(const bf16 *pair)
+DEVICE uint64_t transposed_at(const bf16 *pair)
 {
     const uint64_t address = shared_address(pair);
     return (address & 0x3ffff) >> 4 | (uint64_t)(BLOCK_BYTES >> 4) << 16 |
@@ -58,7 +58,7 @@ DEVICE uint64_t turned_at(const bf16 *pair)
  * waits for. Lies in shared memory. */
 typedef uint64_t arrivals;
 
-/* By one thread; then show them all, to threads behind a barrier and to copies.
+/* By one thread; then show them all, to threads after a barrier and to copies.
  */
 DEVICE void arrivals_of(arrivals *at, int threads)
 {
@@ -129,7 +129,7 @@ DEVICE void fence_async_proxy()
 
 /* ---- products ------------------------------------------------------------ */
 
-/* No use of the sums, or of rows, moves past this: behind a wait, and before
+/* No use of the sums, or of rows, moves past this: after a wait, and before
  * the fence of products that go on with them. */
 template <int N> DEVICE void wgmma_tie(sums (&acc)[N])
 {
@@ -149,7 +149,7 @@ template <int N> DEVICE void wgmma_tie(factors_of (&rows)[N])
             asm volatile("" : "+r"(rows[i].r[e]) :: "memory");
 }
 
-/* Before the first product, and before every one behind a use of the sums or of
+/* Before the first product, and before every one after a use of the sums or of
  * rows in registers. */
 DEVICE void wgmma_begin()
 {
@@ -229,7 +229,7 @@ DEVICE void wgmma(sums (&acc)[32], uint64_t a, uint64_t b, bool on)
 }
 
 /* acc [64, 128] += a [64, 16] b [16, 128]: a as mma takes it, 16 rows a warp; b
- * turned. */
+ * transposed. */
 DEVICE void wgmma(sums (&acc)[16], const factors_of &a, uint64_t b)
 {
     asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "

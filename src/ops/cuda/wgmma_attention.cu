@@ -92,7 +92,7 @@ DEVICE void bring_all(const cuda_wgmma_attention_args &a, const places &p,
     }
 }
 
-/* Behind wgmma_begin. s: the chains of 64 queries and 128 keys; q and k say
+/* After wgmma_begin. s: the chains of 64 queries and 128 keys; q and k say
  * where their first factors are (matrix_at). Those of the next step are a
  * constant further. */
 DEVICE void add_logits(sums (&s)[16], uint64_t q, uint64_t k)
@@ -106,8 +106,8 @@ DEVICE void add_logits(sums (&s)[16], uint64_t q, uint64_t k)
     wgmma_commit();
 }
 
-/* Behind wgmma_begin. acc: the chains of 64 queries, 128 channels and the ones
- * go on over 128 keys, whose values begin at v (turned_at). */
+/* After wgmma_begin. acc: the chains of 64 queries, 128 channels and the ones
+ * go on over 128 keys, whose values begin at v (transposed_at). */
 DEVICE void add_values(sums (&acc)[17], const factors_of (&p)[8], uint64_t v)
 {
     UNROLL
@@ -168,7 +168,7 @@ DEVICE void step(const cuda_wgmma_attention_args &a, const places &p, group &g,
     wgmma_tie(g.weights);
     wgmma_begin();
     add_logits(g.s, g.q, matrix_at(pair(p.k, t), 0));
-    add_values(g.acc, g.weights, turned_at(value(p.v, t - 1)));
+    add_values(g.acc, g.weights, transposed_at(value(p.v, t - 1)));
     wgmma_wait<1>();
     wgmma_tie(g.s);
     release(p.keys_free + place(t));
@@ -205,7 +205,7 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     wgmma_tie(g.acc);
     wgmma_tie(g.weights);
     wgmma_begin();
-    add_values(g.acc, g.weights, turned_at(value(p.v, last)));
+    add_values(g.acc, g.weights, transposed_at(value(p.v, last)));
     wgmma_wait<0>();
     wgmma_tie(g.acc);
     store(a, g.acc, own.head, own.tile * BLOCK_ROWS + row +

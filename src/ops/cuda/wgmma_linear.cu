@@ -153,9 +153,9 @@ DEVICE void put_blocks(const cuda_wgmma_linear_args &a, const float *b,
     UNROLL
     for (int i = 0; i < 16; i += 4) {        /* 8 of a row, 8 of another one  */
         const int at = (row + i / 8 * 8) * WGMMA_PITCH + l % 4 * 8 + i % 8;
-        const beside s = beside_of(load4(sum + at));
-        const beside c = beside_of(b ? load4(b + col + i % 8)
-                                     : four(0.0f, 0.0f, 0.0f, 0.0f));
+        const quad s = quad_of(load4(sum + at));
+        const quad c = quad_of(b ? load4(b + col + i % 8)
+                                 : four(0.0f, 0.0f, 0.0f, 0.0f));
         UNROLL
         for (int j = 0; j < 4; j++) v[i + j] = biased(s.v[j], c.v[j], b);
     }

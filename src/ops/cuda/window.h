@@ -18,7 +18,7 @@ DEVICE corner corner_of(const cuda_mma_conv_args &a, int pixel)
             pixel % wo * stride - (int)a.pad_left};
 }
 
-/* A number of a window; behind the last one frame is kt or more. */
+/* A number of a window; after the last one frame is kt or more. */
 struct tap { int frame, u, v, channel; };
 
 /* The number n further on. */

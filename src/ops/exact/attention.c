@@ -37,7 +37,7 @@ typedef struct work {
                           * where they wait; or NULL                          */
 } work;
 
-static const plan *plan_of(const exact_walk *w)
+static const plan *attention_plan_of(const exact_walk *w)
 {
     return (const plan *)(const void *)w;
 }
@@ -67,8 +67,8 @@ static bool waits(const plan *e, int64_t keys, int i)
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). */
-static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
-                       int64_t group)
+static int64_t attention_work_of(work *w, float *p, const plan *e, int64_t keys,
+                                 int64_t group)
 {
     int64_t at = 0, D = e->walk.a->D, Dup = e->Dup, aq = e->kn->aq;
     w->q = exact_take(p, &at, group * D * aq);
@@ -82,18 +82,19 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     return at;
 }
 
-static int64_t work_at(work *w, float *p, const plan *e)
+static int64_t attention_work_at(work *w, float *p, const plan *e)
 {
-    return work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
+    return attention_work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
 }
 
-static void queries(const exact_walk *walk, float *memory, exact_place at)
+static void attention_queries(const exact_walk *walk, float *memory,
+                              exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = attention_plan_of(walk);
     int64_t D = a->D, aq = e->kn->aq;
     work w;
-    work_at(&w, memory, e);
+    attention_work_at(&w, memory, e);
     float *q = w.q + at.g * D * aq;
     e->kn->turn(q, aq, a->q + at.i0 * a->q_stride + at.h * D, a->q_stride, D,
                 at.live, NULL, false);
@@ -101,23 +102,24 @@ static void queries(const exact_walk *walk, float *memory, exact_place at)
         memset(q + d * aq + at.live, 0, (size_t)(aq - at.live) * sizeof *q);
 }
 
-/* What is laid out of a block of n keys: k [n in whole tiles, D], zero past n,
- * so that full score tiles can be computed; behind it v, for every piece of its
- * keys [Dup / am, keys, am]. Every tile finds its part behind that of the one
+/* What is packed of a block of n keys: k [n in whole tiles, D], zero past n,
+ * so that full score tiles can be computed; after it v, for every piece of its
+ * keys [Dup / am, keys, am]. Every tile finds its part after that of the one
  * before. */
-static int64_t room(const exact_walk *walk, int64_t n)
+static int64_t attention_workspace(const exact_walk *walk, int64_t n)
 {
-    const plan *e = plan_of(walk);
+    const plan *e = attention_plan_of(walk);
     return exact_round_up(n, e->kn->am) * walk->a->D + n * e->Dup;
 }
 
-static int64_t values_at(const exact_walk *walk, int64_t n)
+static int64_t attention_values_at(const exact_walk *walk, int64_t n)
 {
-    return exact_round_up(n, plan_of(walk)->kn->am) * walk->a->D;
+    return exact_round_up(n, attention_plan_of(walk)->kn->am) * walk->a->D;
 }
 
 /* n of the am channels of a tile, the others zero; whole tiles at once. */
-static inline void put(float *to, const float *from, int64_t n, int64_t am)
+static inline void attention_put(float *to, const float *from, int64_t n,
+                                 int64_t am)
 {
     if (n == 8 && am == 8) {
         memcpy(to, from, 8 * sizeof *to);
@@ -126,31 +128,33 @@ static inline void put(float *to, const float *from, int64_t n, int64_t am)
     }
 }
 
-static void keys(const exact_walk *walk, float *laid, exact_place at)
+static void attention_keys(const exact_walk *walk, float *packed,
+                           exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = attention_plan_of(walk);
     const int64_t D = a->D, am = e->kn->am;
     const float *kj = at.k, *vj = at.v;
-    float *v = laid + values_at(walk, at.n);
+    float *v = packed + attention_values_at(walk, at.n);
     piece p = piece_at(e, 0, at.n);
     for (int64_t j = 0; j < at.n; j++) {
         if (j == p.at + p.n) p = piece_at(e, j, at.n);
-        memcpy(laid + j * D, kj, (size_t)D * sizeof *laid);
+        memcpy(packed + j * D, kj, (size_t)D * sizeof *packed);
         float *to = v + p.at * e->Dup + (j - p.at) * am;
         for (int64_t d = 0; d < e->Dup; d += am)
-            put(to + d * p.n, vj + d, exact_least(D - d, am), am);
+            attention_put(to + d * p.n, vj + d, exact_least(D - d, am), am);
         kj += at.stride;
         vj += at.stride;
     }
-    memset(laid + at.n * D, 0,
-           (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);
+    memset(packed + at.n * D, 0, (size_t)(attention_values_at(walk,
+                                                              at.n)
+                                          - at.n * D) * sizeof *packed);
 }
 
 /* acc [Dup, aq] = fma(acc, alpha, values of the block's keys with the weights
  * in s); alpha NULL: those values. Of every TT_DOT_BLOCK keys a chain. */
-static void values(const plan *e, work *w, float *acc, const float *v,
-                   exact_place at, const float *alpha)
+static void attention_values(const plan *e, work *w, float *acc, const float *v,
+                             exact_place at, const float *alpha)
 {
     const int64_t am = e->kn->am, aq = e->kn->aq;
     for (piece p = piece_at(e, 0, at.n);; p = piece_at(e, p.at + p.n, at.n)) {
@@ -168,7 +172,7 @@ static void values(const plan *e, work *w, float *acc, const float *v,
 
 /* s [n in whole tiles, aq] = dot of keys with the queries. Their maxima too, if
  * they are of use and no key of a tile is padding. */
-static bool scores(const plan *e, work *w, const float *laid, const float *q,
+static bool scores(const plan *e, work *w, const float *packed, const float *q,
                    exact_place at)
 {
     const tt_kernels *kn = e->kn;
@@ -182,63 +186,68 @@ static bool scores(const plan *e, work *w, const float *laid, const float *q,
             memcpy(w->s + j * aq, w->s + (j - kn->am) * aq,
                    (size_t)(kn->am * aq) * sizeof(float));
         else if (tops)
-            kn->score_top(w->s + j * aq, laid + j * D, q, D, at.live, w->tops);
+            kn->score_top(w->s + j * aq, packed + j * D, q, D, at.live,
+                          w->tops);
         else
-            kn->score_tile(w->s + j * aq, laid + j * D, q, D, at.live);
+            kn->score_tile(w->s + j * aq, packed + j * D, q, D, at.live);
     }
     return tops;
 }
 
-static void panel(const exact_walk *walk, float *memory, float *laid,
-                  exact_place at)
+static void attention_panel(const exact_walk *walk, float *memory,
+                            float *packed, exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = attention_plan_of(walk);
     const tt_kernels *kn = e->kn;
     int64_t D = a->D, aq = kn->aq;
     float alpha[MAX_AQ];
     bool first = at.j0 == 0, plain = !exact_adds(a);
     work w;
-    work_at(&w, memory, e);
-    const bool tops = scores(e, &w, laid, w.q + at.g * D * aq, at);
+    attention_work_at(&w, memory, e);
+    const bool tops = scores(e, &w, packed, w.q + at.g * D * aq, at);
     if (!plain) exact_add_bias(walk, at, w.s);
     kn->softmax(w.s, at.n, plain ? a->scale : 1.0f, tops ? w.tops : NULL,
                w.m + at.g * aq, w.l + at.g * aq, alpha, first);
-    values(e, &w, w.acc + at.g * e->Dup * aq, laid + values_at(walk, at.n), at,
-           first ? NULL : alpha);
+    attention_values(e, &w, w.acc + at.g * e->Dup * aq,
+                     packed + attention_values_at(walk, at.n), at,
+                     first ? NULL : alpha);
 }
 
-static void give(const exact_walk *walk, float *memory, exact_place at)
+static void attention_give(const exact_walk *walk, float *memory,
+                           exact_place at)
 {
-    const plan *e = plan_of(walk);
+    const plan *e = attention_plan_of(walk);
     const int64_t aq = e->kn->aq;
     work w;
-    work_at(&w, memory, e);
+    attention_work_at(&w, memory, e);
     exact_give(walk, e->kn, w.acc + at.g * e->Dup * aq, w.l + at.g * aq, at);
 }
 
-static plan plan_for(const tt_attention_args *a)
+static plan attention_plan_for(const tt_attention_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     plan e = {.walk = {.a = a, .tuned = exact_tuned(kn->level),
                        .nr = kn->aq, .block = TT_KEY_BLOCK,
-                       .queries = queries, .room = room, .keys = keys,
-                       .panel = panel, .give = give},
+                       .queries = attention_queries,
+                           .workspace = attention_workspace,
+                               .keys = attention_keys,
+                       .panel = attention_panel, .give = attention_give},
               .kn = kn, .Dup = exact_round_up(a->D, kn->am)};
     work counted;
-    e.walk.floats = work_at(&counted, NULL, &e);
+    e.walk.floats = attention_work_at(&counted, NULL, &e);
     return e;
 }
 
-int64_t exact_f32_attention_laid(const tt_attention_args *a)
+int64_t exact_f32_attention_packed(const tt_attention_args *a)
 {
-    const plan e = plan_for(a);
-    return exact_walk_laid(&e.walk);
+    const plan e = attention_plan_for(a);
+    return exact_walk_packed(&e.walk);
 }
 
 void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
-    const plan e = plan_for(a);
+    const plan e = attention_plan_for(a);
     exact_walk_all(ctx, &e.walk);
 }
 

@@ -42,7 +42,7 @@ static inline const void *bf16_row(const void *a, int64_t r, int size)
 typedef struct tt_bf16_kernels {
     const char *name;
     exact_level level;   /* its row of tuning.h                               */
-    int mr, nr;   /* nr is also aq of the float kernels used beside           */
+    int mr, nr;   /* nr is also aq of the float kernels used next to          */
     int size;     /* bytes of a packed value                                  */
     bool stored;  /* takes rows in one piece (group 32), stored bf16 at any
                    * address; subnormal ones it reads as zeros. Else packed   */
@@ -62,7 +62,7 @@ typedef struct tt_bf16_kernels {
     /* c [mr, nr] = the class's chain over mr rows, nr lanes and `groups`
      * groups; goes on from c when `add`. Arguments that do not fit registers
      * of the CPU (a larger struct) cost more than the call: they may be copied
-     * by vectors, behind the sums of the tile before. */
+     * by vectors, after the sums of the tile before. */
     void (*tile)(float *c, const void *a, bf16_rows rows, const void *lanes,
                  int64_t groups, bool add);
     /* The same of at most `few`, or `half`, or just `more` lanes, the first, in
@@ -135,8 +135,8 @@ void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
 /* Of the class of these kernels, of shapes that they take. */
 bool bf16_conv_takes(const tt_conv_args *p, const tt_bf16_kernels *kn);
 void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn);
-int64_t bf16_attention_laid(const tt_attention_args *a,
-                            const tt_bf16_kernels *kn);
+int64_t bf16_attention_packed(const tt_attention_args *a,
+                              const tt_bf16_kernels *kn);
 
 #endif
 #endif

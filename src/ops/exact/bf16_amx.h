@@ -73,4 +73,4 @@ static void tile(float *c, const void *rows_at, bf16_rows rows,
 
 #define BF16_AMX                                                               \
     .level = EXACT_AMX, .mr = MR, .nr = NR, .stored = true, .tile = tile,      \
-    .softmax = softmax, .begin = begin, .end = end, BF16_PACKING
+    .softmax = softmax, BF16_PACKING

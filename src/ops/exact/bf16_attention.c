@@ -29,15 +29,15 @@ typedef struct work {
     float *block;      /* [Dm, nr]                                            */
 } work;
 
-static const plan *plan_of(const exact_walk *w)
+static const plan *bf16_attention_plan_of(const exact_walk *w)
 {
     return (const plan *)(const void *)w;
 }
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). Packed values take at most a float each. */
-static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
-                       int64_t group)
+static int64_t bf16_attention_work_of(work *w, float *p, const plan *e,
+                                      int64_t keys, int64_t group)
 {
     int64_t at = 0, nr = e->walk.nr;
     w->q = exact_take(p, &at, group * e->Dk * nr);
@@ -50,17 +50,18 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     return at;
 }
 
-static int64_t work_at(work *w, float *p, const plan *e)
+static int64_t bf16_attention_work_at(work *w, float *p, const plan *e)
 {
-    return work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
+    return bf16_attention_work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
 }
 
-static void queries(const exact_walk *walk, float *memory, exact_place at)
+static void bf16_attention_queries(const exact_walk *walk, float *memory,
+                                   exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = bf16_attention_plan_of(walk);
     work w;
-    work_at(&w, memory, e);
+    bf16_attention_work_at(&w, memory, e);
     e->kn->pack_lanes(w.q + at.g * e->Dk * walk->nr,
                       a->q + at.i0 * a->q_stride + at.h * a->D, a->q_stride,
                       at.live, a->D);
@@ -72,33 +73,36 @@ static int64_t floats(const plan *e, int64_t n)
     return n * e->kn->size / (int64_t)sizeof(float);
 }
 
-/* What is laid out of a block of n keys: k as rows [Dk/32, n in whole tiles,
- * 32], and behind it v as rows [n/32, Dm, 32]. */
-static int64_t values_at(const plan *e, int64_t n)
+/* What is packed of a block of n keys: k as rows [Dk/32, n in whole tiles,
+ * 32], and after it v as rows [n/32, Dm, 32]. */
+static int64_t bf16_attention_values_at(const plan *e, int64_t n)
 {
     return floats(e, exact_round_up(n, e->kn->mr) * e->Dk);
 }
 
-static int64_t room(const exact_walk *walk, int64_t n)
+static int64_t bf16_attention_workspace(const exact_walk *walk, int64_t n)
 {
-    const plan *e = plan_of(walk);
-    return values_at(e, n) + floats(e, exact_round_up(n, BF16_GROUP) * e->Dm);
+    const plan *e = bf16_attention_plan_of(walk);
+    return bf16_attention_values_at(e, n)
+           + floats(e, exact_round_up(n, BF16_GROUP) * e->Dm);
 }
 
-static void keys(const exact_walk *walk, float *laid, exact_place at)
+static void bf16_attention_keys(const exact_walk *walk, float *packed,
+                                exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
-    e->kn->pack_rows(laid, exact_round_up(at.n, e->kn->mr),
+    const plan *e = bf16_attention_plan_of(walk);
+    e->kn->pack_rows(packed, exact_round_up(at.n, e->kn->mr),
                      at.k, at.stride, at.n, a->D);
-    e->kn->pack_cols(laid + values_at(e, at.n), e->Dm, at.v, at.stride, a->D,
-                     at.n);
+    e->kn->pack_cols(packed + bf16_attention_values_at(e, at.n), e->Dm, at.v,
+                     at.stride, a->D, at.n);
 }
 
 /* c [m, nr] = m packed rows (whole tiles) times K products of lanes, of which
  * `live` count */
-static void product(const plan *e, float *c, const float *rows, int64_t m,
-                    const float *lanes, int64_t K, int64_t live)
+static void bf16_attention_product(const plan *e, float *c, const float *rows,
+                                   int64_t m, const float *lanes, int64_t K,
+                                   int64_t live)
 {
     const tt_bf16_kernels *kn = e->kn;
     unsigned state = kn->begin();
@@ -109,18 +113,18 @@ static void product(const plan *e, float *c, const float *rows, int64_t m,
     kn->end(state);
 }
 
-static void panel(const exact_walk *walk, float *memory, float *laid,
-                  exact_place at)
+static void bf16_attention_panel(const exact_walk *walk, float *memory,
+                                 float *packed, exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = bf16_attention_plan_of(walk);
     const int64_t nr = walk->nr;
     float alpha[BF16_MAX_NR];
     bool first = at.j0 == 0, plain = !exact_adds(a);
     work w;
-    work_at(&w, memory, e);
-    product(e, w.s, laid, exact_round_up(at.n, e->kn->mr),
-            w.q + at.g * e->Dk * nr, a->D, at.live);
+    bf16_attention_work_at(&w, memory, e);
+    bf16_attention_product(e, w.s, packed, exact_round_up(at.n, e->kn->mr),
+                           w.q + at.g * e->Dk * nr, a->D, at.live);
     if (!plain) exact_add_bias(walk, at, w.s);
     float *m = w.m + at.g * nr, *l = w.l + at.g * nr;
     if (!plain || !e->kn->softmax ||
@@ -129,46 +133,53 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
                         first);
         e->kn->pack_weights(w.p, w.s, at.n);
     }
-    product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n, at.live);
+    bf16_attention_product(e, w.block, packed + bf16_attention_values_at(e,
+                                                                         at.n),
+                           e->Dm, w.p, at.n, at.live);
     e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, first ? NULL : alpha,
                    e->Dm);
 }
 
-static void give(const exact_walk *walk, float *memory, exact_place at)
+static void bf16_attention_give(const exact_walk *walk, float *memory,
+                                exact_place at)
 {
-    const plan *e = plan_of(walk);
+    const plan *e = bf16_attention_plan_of(walk);
     const int64_t nr = walk->nr;
     work w;
-    work_at(&w, memory, e);
+    bf16_attention_work_at(&w, memory, e);
     exact_give(walk, e->soft, w.acc + at.g * e->Dm * nr, w.l + at.g * nr, at);
 }
 
-static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)
+static plan bf16_attention_plan_for(const tt_attention_args *a,
+                                    const tt_bf16_kernels *kn)
 {
     plan e = {.walk = {.a = a, .tuned = exact_tuned(kn->level),
                        .nr = kn->nr, .block = TT_KEY_BLOCK,
-                       .queries = queries, .room = room, .keys = keys,
-                       .panel = panel, .give = give},
+                       .queries = bf16_attention_queries,
+                           .workspace = bf16_attention_workspace,
+                               .keys = bf16_attention_keys,
+                       .panel = bf16_attention_panel,
+                           .give = bf16_attention_give},
               .soft = exact_kernels(), .kn = kn,
               .Dk = exact_round_up(a->D, BF16_GROUP),
               .Dm = exact_round_up(a->D, kn->mr)};
     TT_ASSERT(kn->nr == e.soft->aq && TT_KEY_BLOCK % kn->mr == 0);
     work counted;
-    e.walk.floats = work_at(&counted, NULL, &e);
+    e.walk.floats = bf16_attention_work_at(&counted, NULL, &e);
     return e;
 }
 
-int64_t bf16_attention_laid(const tt_attention_args *a,
-                            const tt_bf16_kernels *kn)
+int64_t bf16_attention_packed(const tt_attention_args *a,
+                              const tt_bf16_kernels *kn)
 {
-    const plan e = plan_for(a, kn);
-    return exact_walk_laid(&e.walk);
+    const plan e = bf16_attention_plan_for(a, kn);
+    return exact_walk_packed(&e.walk);
 }
 
 void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
                     const tt_bf16_kernels *kn)
 {
-    const plan e = plan_for(a, kn);
+    const plan e = bf16_attention_plan_for(a, kn);
     exact_walk_all(ctx, &e.walk);
 }
 

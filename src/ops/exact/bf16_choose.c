@@ -15,7 +15,7 @@ enum { M = BF16_MAX_MR, N = BF16_MAX_NR, K = 3 * BF16_GROUP };
 
 /* A quarter of the rows and lanes hold ordinary numbers; the others factors
  * whose products lie on both sides of FLT_MIN and a hair apart. */
-static void question(float *x, float *w)
+static void bf16_choose_question(float *x, float *w)
 {
     static const float hair[2][4] = {
         {0x1p-63f, 0x1p-100f, -0x1p-100f, -0x1.8p-100f},
@@ -36,8 +36,8 @@ static void question(float *x, float *w)
 }
 
 /* y [M, N] = x w^T by these kernels, tile by tile, in two slices of K. */
-static void answer(const tt_bf16_kernels *kn, float *y, const float *x,
-                   const float *w)
+static void bf16_choose_answer(const tt_bf16_kernels *kn, float *y,
+                               const float *x, const float *w)
 {
     const int64_t first = BF16_GROUP, rest = K - BF16_GROUP, mr = kn->mr;
     float a[M * K], more[M * K], b[N * K], next[N * K], c[M * N];
@@ -63,9 +63,9 @@ static void answer(const tt_bf16_kernels *kn, float *y, const float *x,
 bool bf16_same_answer(const tt_bf16_kernels *a, const tt_bf16_kernels *b)
 {
     float x[M * K], w[N * K], ya[M * N], yb[M * N];
-    question(x, w);
-    answer(a, ya, x, w);
-    answer(b, yb, x, w);
+    bf16_choose_question(x, w);
+    bf16_choose_answer(a, ya, x, w);
+    bf16_choose_answer(b, yb, x, w);
     return memcmp(ya, yb, sizeof ya) == 0;
 }
 

@@ -31,8 +31,8 @@ typedef struct plan {
 } plan;
 
 /* n values of a frame, as bf16. */
-static void take(const conv_block *b, void *to, const tt_real *frame,
-                 int64_t at, int64_t n)
+static void bf16_conv_take(const conv_block *b, void *to, const tt_real *frame,
+                           int64_t at, int64_t n)
 {
     const tt_bf16_kernels *kn = b->own;
     const char *stored = (const char *)frame + 2 * at;
@@ -46,9 +46,9 @@ bool bf16_conv_takes(const tt_conv_args *p, const tt_bf16_kernels *kn)
         && p->Cout > 0 && p->kt * p->kh * p->kw > 0;
 }
 
-/* Columns that fit beside so many lines: of blocks as equal as tiles allow. */
-static int64_t columns(const tt_conv_args *p, int64_t lines,
-                       const tt_bf16_kernels *kn)
+/* Columns that fit next to so many lines: of blocks as equal as tiles allow. */
+static int64_t bf16_conv_columns(const tt_conv_args *p, int64_t lines,
+                                 const tt_bf16_kernels *kn)
 {
     const int64_t mr = kn->mr, inputs = exact_tuned(kn->level)->conv_inputs;
     const int64_t all = exact_round_up(p->Wo, mr);
@@ -59,14 +59,15 @@ static int64_t columns(const tt_conv_args *p, int64_t lines,
     return exact_round_up(exact_parts(all, exact_parts(all, most)), mr);
 }
 
-static plan plan_for(const tt_conv_args *p, const tt_bf16_kernels *kn)
+static plan bf16_conv_plan_for(const tt_conv_args *p, const tt_bf16_kernels *kn)
 {
     plan e = {.p = p, .kn = kn, .run = p->kw * p->Cin,
               .panels = exact_parts(p->Cout, kn->nr)};
     const int64_t lines = exact_least(p->Ho, LINES);
     e.block = (conv_block){.p = p, .lines = lines,
-                           .cols = columns(p, lines, kn),
-                           .size = sizeof(uint16_t), .take = take, .own = kn};
+                           .cols = bf16_conv_columns(p, lines, kn),
+                           .size = sizeof(uint16_t), .take = bf16_conv_take,
+                               .own = kn};
     conv_block_inputs(&e.block);
     e.K = p->kt * p->kh * e.run;
     e.input = exact_round_up(conv_block_values(&e.block) / 2, 16);
@@ -75,22 +76,22 @@ static plan plan_for(const tt_conv_args *p, const tt_bf16_kernels *kn)
 }
 
 /* Floats that a thread has: those of a block, or of a line's weights. */
-static int64_t own_room(const plan *e)
+static int64_t own_scratch(const plan *e)
 {
     const int64_t block = e->input + e->sums, wide = e->kn->nr * e->run;
     return exact_round_up(block > wide ? block : wide, 16);
 }
 
-static int64_t packed_room(const plan *e)
+static int64_t packed_scratch(const plan *e)
 {
     return exact_round_up(e->panels * e->kn->nr * e->K / 2, 16);
 }
 
-static int64_t all_room(const tt_ctx *ctx, const tt_conv_args *p,
-                        const tt_bf16_kernels *kn)
+static int64_t bf16_conv_whole_scratch(const tt_ctx *ctx, const tt_conv_args *p,
+                                       const tt_bf16_kernels *kn)
 {
-    const plan e = plan_for(p, kn);
-    return packed_room(&e) + ctx->nthreads * own_room(&e);
+    const plan e = bf16_conv_plan_for(p, kn);
+    return packed_scratch(&e) + ctx->nthreads * own_scratch(&e);
 }
 
 /* ---- weights ------------------------------------------------------------- */
@@ -101,7 +102,7 @@ static uint16_t *lanes_of(const plan *e, int64_t panel, int64_t s)
     return e->packed + (panel * e->K + s * e->run) * e->kn->nr;
 }
 
-static void pack(const plan *e, int64_t panel, int64_t s, float *wide)
+static void bf16_conv_pack(const plan *e, int64_t panel, int64_t s, float *wide)
 {
     const tt_tensor *w = e->p->w;
     const int64_t nr = e->kn->nr, o = panel * nr;
@@ -167,7 +168,7 @@ static exact_units units_of(const plan *e, int threads)
                          .threads = threads};
 }
 
-static void one_unit(const plan *e, float *own, exact_unit u)
+static void bf16_conv_one_unit(const plan *e, float *own, exact_unit u)
 {
     const tt_conv_args *p = e->p;
     const tt_kernels *plain = exact_kernels();
@@ -194,22 +195,23 @@ static void one_unit(const plan *e, float *own, exact_unit u)
 
 void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn)
 {
-    plan e = plan_for(p, kn);
-    const int64_t segments = p->kt * p->kh, per = own_room(&e);
+    plan e = bf16_conv_plan_for(p, kn);
+    const int64_t segments = p->kt * p->kh, per = own_scratch(&e);
     const exact_units all = units_of(&e, ctx->nthreads);
     const int64_t units = exact_units_count(&all);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, all_room(ctx, p, kn));
-    if (room) {
-        float *own = room + packed_room(&e);
-        e.packed = (uint16_t *)(void *)room;
+    float *workspace = tt_scratch(ctx, bf16_conv_whole_scratch(ctx, p, kn));
+    if (workspace) {
+        float *own = workspace + packed_scratch(&e);
+        e.packed = (uint16_t *)(void *)workspace;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Cout * e.K)
         for (int64_t u = 0; u < e.panels * segments; u++)
-            pack(&e, u / segments, u % segments,
-                 own + tt_thread_id() * per);
+            bf16_conv_pack(&e, u / segments, u % segments,
+                           own + tt_thread_id() * per);
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t i = 0; i < units; i++)
-            one_unit(&e, own + tt_thread_id() * per, exact_unit_at(&all, i));
+            bf16_conv_one_unit(&e, own + tt_thread_id() * per,
+                               exact_unit_at(&all, i));
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

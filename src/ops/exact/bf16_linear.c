@@ -18,21 +18,22 @@ typedef struct plan {
     bool stored;               /* weights are rows as they lie                */
 } plan;
 
-static const plan *plan_of(const exact_product *p)
+static const plan *bf16_linear_plan_of(const exact_product *p)
 {
     return (const plan *)(const void *)p;
 }
 
-static void rows(const exact_product *p, void *panel, const float *x,
-                 int64_t ld, int64_t n, int64_t kc, float *own)
+static void bf16_linear_rows(const exact_product *p, void *panel,
+                             const float *x, int64_t ld, int64_t n, int64_t kc,
+                             float *own)
 {
     (void)own;
-    plan_of(p)->kn->pack_lanes(panel, x, ld, n, kc);
+    bf16_linear_plan_of(p)->kn->pack_lanes(panel, x, ld, n, kc);
 }
 
 /* The weights of a tile and their strides: in place, or packed in `copy`. */
-static const void *weights(const plan *e, exact_slice at, float *copy,
-                           bf16_rows *rows)
+static const void *bf16_linear_weights(const plan *e, exact_slice at,
+                                       float *copy, bf16_rows *rows)
 {
     const tt_bf16_kernels *kn = e->kn;
     const tt_tensor *w = e->walk.a->w;
@@ -59,14 +60,15 @@ static const void *weights(const plan *e, exact_slice at, float *copy,
     return copy;
 }
 
-static void slice(const exact_product *p, float *out, const char *panels,
-                  exact_slice at, float *copy)
+static void bf16_linear_slice(const exact_product *p, float *out,
+                              const char *panels, exact_slice at, float *copy)
 {
-    const tt_bf16_kernels *kn = plan_of(p)->kn;
+    const tt_bf16_kernels *kn = bf16_linear_plan_of(p)->kn;
     const int64_t groups = exact_parts(at.kc, BF16_GROUP);
     const int64_t bytes = exact_panel_bytes(p, at.kc);
     bf16_rows rows;
-    const void *w = weights(plan_of(p), at, copy, &rows);
+    const void *w = bf16_linear_weights(bf16_linear_plan_of(p), at, copy,
+                                        &rows);
     const unsigned state = kn->begin();
     for (int64_t r = 0; r < at.n / kn->nr; r++)
         BF16_TILE(kn, at.live - r * kn->nr)(out + r * at.apart, w, rows,
@@ -80,7 +82,8 @@ static bool lie_as_rows(const tt_tensor *w)
     return w->dtype == TT_BF16 && w->scale == 0 && w->dim[1] % BF16_GROUP == 0;
 }
 
-static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
+static plan bf16_linear_plan_for(const tt_linear_args *a,
+                                 const tt_bf16_kernels *kn)
 {
     const tt_tensor *w = a->w;
     const exact_tuning *tuned = exact_tuned(kn->level);
@@ -89,7 +92,7 @@ static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
     plan e = {.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
                        .group = BF16_GROUP, .size = kn->size, .kc = kc,
                        .tiles = tuned->tiles,
-                       .rows = rows, .slice = slice},
+                       .rows = bf16_linear_rows, .slice = bf16_linear_slice},
               .kn = kn};
     e.stored = kn->stored && lie_as_rows(w);
     if (!e.stored || w->dim[0] % kn->mr) e.walk.copy = (up + kc) * kn->mr;
@@ -115,7 +118,7 @@ static int64_t floats_of_bf16(const tt_tensor *w)
     return exact_parts(w->dim[0] * w->dim[1], 2);
 }
 
-static int64_t rounding_room(const tt_ctx *ctx, const tt_tensor *w)
+static int64_t rounding_scratch(const tt_ctx *ctx, const tt_tensor *w)
 {
     return floats_of_bf16(w) + ctx->nthreads * w->dim[1];
 }
@@ -134,11 +137,11 @@ static void round_rows(tt_ctx *ctx, uint16_t *to, const tt_tensor *w,
     }
 }
 
-static void multiply(tt_ctx *ctx, const tt_linear_args *a,
-                     const tt_bf16_kernels *kn)
+static void bf16_linear_multiply(tt_ctx *ctx, const tt_linear_args *a,
+                                 const tt_bf16_kernels *kn)
 {
     const int64_t o = a->w->dim[0];
-    const plan e = plan_for(a, kn);
+    const plan e = bf16_linear_plan_for(a, kn);
     if (a->w->dim[1] > 0) exact_product_all(ctx, &e.walk);
     for (int64_t i = 0; a->w->dim[1] == 0 && i < a->n * o; i++)
         a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
@@ -148,18 +151,18 @@ void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
                  const tt_bf16_kernels *kn)
 {
     if (!rounds_once(a, kn)) {
-        multiply(ctx, a, kn);
+        bf16_linear_multiply(ctx, a, kn);
         return;
     }
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, rounding_room(ctx, a->w));
-    if (room) {
-        const tt_tensor w = as_bf16(a->w, room);
+    float *workspace = tt_scratch(ctx, rounding_scratch(ctx, a->w));
+    if (workspace) {
+        const tt_tensor w = as_bf16(a->w, workspace);
         tt_linear_args rest = *a;
         rest.w = &w;
-        round_rows(ctx, (uint16_t *)(void *)room, a->w,
-                   room + floats_of_bf16(a->w), kn);
-        multiply(ctx, &rest, kn);
+        round_rows(ctx, (uint16_t *)(void *)workspace, a->w,
+                   workspace + floats_of_bf16(a->w), kn);
+        bf16_linear_multiply(ctx, &rest, kn);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -20,7 +20,7 @@ static void round_here(float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
 
-/* What stands behind the n products of a row in its group. */
+/* What stands after the n products of a row in its group. */
 static void fill(float *y, int64_t n, float filler)
 {
     for (int64_t k = n; k < BF16_GROUP; k++)
@@ -47,9 +47,9 @@ static void rows_filled(void *a, int64_t m, const float *x, int64_t ld,
 }
 
 /* dst[c][r] = src[r][c] for r < rows, c < cols; zero up to rup and cup. */
-static void transpose(float *dst, int64_t dst_ld, const float *src,
-                      int64_t src_ld, int64_t rows, int64_t cols, int64_t rup,
-                      int64_t cup)
+static void bf16_pack_transpose(float *dst, int64_t dst_ld, const float *src,
+                                int64_t src_ld, int64_t rows, int64_t cols,
+                                int64_t rup, int64_t cup)
 {
     int64_t c0 = 0;
     for (; BLOCK > 1 && c0 + BLOCK <= cols; c0 += BLOCK) {
@@ -72,14 +72,15 @@ static void cols_filled(void *a, int64_t m, const float *x, int64_t ld,
     float *to = a;
     for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP, to += m * BF16_GROUP) {
         int64_t n = K - k0 < BF16_GROUP ? K - k0 : BF16_GROUP;
-        transpose(to, BF16_GROUP, x + k0 * ld, ld, n, rows, BF16_GROUP, m);
+        bf16_pack_transpose(to, BF16_GROUP, x + k0 * ld, ld, n, rows,
+                            BF16_GROUP, m);
         round_here(to, m * BF16_GROUP);
         for (int64_t r = 0; n < BF16_GROUP && r < m; r++)
             fill(to + r * BF16_GROUP, n, filler);
     }
 }
 
-static int64_t padded(int64_t K)
+static int64_t bf16_pack_padded(int64_t K)
 {
     return (K + BF16_GROUP - 1) / BF16_GROUP * BF16_GROUP;
 }
@@ -87,14 +88,15 @@ static int64_t padded(int64_t K)
 static void pack_lanes(void *b, const float *x, int64_t ld, int64_t lanes,
                        int64_t K)
 {
-    transpose(b, NR, x, ld, lanes, K, NR, padded(K));
-    round_here(b, padded(K) * NR);
+    bf16_pack_transpose(b, NR, x, ld, lanes, K, NR, bf16_pack_padded(K));
+    round_here(b, bf16_pack_padded(K) * NR);
 }
 
 static void pack_weights(void *b, const float *p, int64_t K)
 {
     round_all(b, p, K * NR);
-    memset((float *)b + K * NR, 0, (size_t)((padded(K) - K) * NR) * sizeof *p);
+    memset((float *)b + K * NR, 0,
+           (size_t)((bf16_pack_padded(K) - K) * NR) * sizeof *p);
 }
 
 #define FILLED(class, filler)                                                  \
@@ -112,11 +114,11 @@ FILLED(amx, 0.0f)
 FILLED(vdp, -0.0f)
 
 /* The kernels of a class that are written with float multiply-adds. */
-#define BF16_KERNELS(class, name_, level_)                                     \
+#define BF16_KERNELS(way, class, name_, level_)                                \
     {                                                                          \
         .name = name_, .level = EXACT_##level_, .mr = MR, .nr = NR,            \
         .size = sizeof(float),                                                 \
         .pack_rows = rows_##class, .pack_cols = cols_##class,                  \
         .pack_lanes = pack_lanes, .pack_weights = pack_weights,                \
-        .tile = tile_##class, .begin = begin, .end = end,                      \
+        .tile = way##_tile_##class, .begin = way##_begin, .end = way##_end,    \
     }

@@ -94,13 +94,13 @@ static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
         }
 }
 
-/* 16 channels at a time: pairs of products side by side, then turned. */
+/* 16 channels at a time: pairs of products side by side, then transposed. */
 static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
                       int64_t rows, int64_t K)
 {
     static const float zeros[BLOCK];
     uint32_t pair[PAIRS][BLOCK];
-    float turned[BLOCK * PAIRS];
+    float transposed[BLOCK * PAIRS];
     for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP)
         for (int64_t r = 0; r < m; r += BLOCK) {
             int64_t n = rows - r < BLOCK ? rows - r : BLOCK;
@@ -115,13 +115,14 @@ static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
             }
             float *to = (float *)a + (k0 * m / 2 + r * PAIRS);
             const bool whole = m - r >= BLOCK;
-            transpose16(whole ? to : turned, PAIRS, (const float *)pair, BLOCK);
+            transpose16(whole ? to : transposed, PAIRS, (const float *)pair,
+                        BLOCK);
             if (!whole)
-                memcpy(to, turned, (size_t)((m - r) * PAIRS) * sizeof *to);
+                memcpy(to, transposed, (size_t)((m - r) * PAIRS) * sizeof *to);
         }
 }
 
-static void pack_lanes(void *b, const float *x, int64_t ld, int64_t lanes,
+static void pair_lanes(void *b, const float *x, int64_t ld, int64_t lanes,
                        int64_t K)
 {
     uint16_t row[NR][BF16_GROUP];
@@ -142,7 +143,7 @@ static void pack_lanes(void *b, const float *x, int64_t ld, int64_t lanes,
     }
 }
 
-static void pack_weights(void *b, const float *p, int64_t K)
+static void pair_weights(void *b, const float *p, int64_t K)
 {
     static const float zeros[BLOCK];
     uint32_t *to = b;
@@ -154,4 +155,4 @@ static void pack_weights(void *b, const float *p, int64_t K)
 
 #define BF16_PACKING                                                           \
     .size = 2, .pack_rows = pack_rows, .pack_cols = pack_cols,                 \
-    .pack_lanes = pack_lanes, .pack_weights = pack_weights
+    .pack_lanes = pair_lanes, .pack_weights = pair_weights

@@ -4,10 +4,10 @@
  *
  * Where no weight is near FLT_MIN (logits within 87 of the maximum) 2^k is an
  * addition to the exponent, and VCVTNE2PS2BF16 rounds as the classes do. Comes
- * behind bf16_pairs.h. */
+ * after bf16_pairs.h. */
 #define AQ NR
 #include "ops/exact/kernels_softmax.h"
-_Static_assert(BESIDE >= 2, "a pair of keys");
+_Static_assert(AT_ONCE >= 2, "a pair of keys");
 
 /* The largest and the smallest logit of every query; n > 0. From the last key
  * to the first: the last ones are in the first cache still, and the first ones
@@ -47,13 +47,13 @@ INLINE void weigh(vs *p, vs *sum, const float *s, float scale, const vs *top,
 INLINE __m512i near_pairs(vs even, vs odd)
 {
 #ifdef __AVX512BF16__
-    static const uint16_t beside[BF16_GROUP] = {
+    static const uint16_t adjacent[BF16_GROUP] = {
         0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31,
     };
     const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)odd,
                                                       (__m512)even);
-    return _mm512_permutexvar_epi16(_mm512_loadu_si512(beside), both);
+    return _mm512_permutexvar_epi16(_mm512_loadu_si512(adjacent), both);
 #else
     return pairs_of((__m512)even, (__m512)odd);
 #endif

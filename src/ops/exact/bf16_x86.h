@@ -33,7 +33,7 @@
 
 /* ---- class vdp: one chain, the odd product of a pair first --------------- */
 
-static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
+static void x86_tile_vdp(float *c, const void *rows_at, bf16_rows rows,
                      const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows_at, *b = lanes;
@@ -72,7 +72,7 @@ static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
         PRODUCT                                                                \
     }
 
-static void tile_amx(float *c, const void *rows_at, bf16_rows rows,
+static void x86_tile_amx(float *c, const void *rows_at, bf16_rows rows,
                      const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows_at, *b = lanes;
@@ -99,14 +99,14 @@ static void tile_amx(float *c, const void *rows_at, bf16_rows rows,
             STORE(c + r * NR + i, LOAD(sum + r * NR + i));
 }
 
-static unsigned begin(void)
+static unsigned x86_begin(void)
 {
     unsigned csr = _mm_getcsr();
     _mm_setcsr(csr | 0x8040u | 0x1f80u); /* FTZ and DAZ, nothing traps */
     return csr;
 }
 
-static void end(unsigned csr)
+static void x86_end(unsigned csr)
 {
     _mm_setcsr(csr);
 }

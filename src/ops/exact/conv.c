@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A convolution is a product of windows and weights. The weights are turned
- * once per call (exact_turn_all), if nobody has done it beforehand; then
+ * A convolution is a product of windows and weights. The weights are transposed
+ * once per call (exact_turn_all), if no one has done it beforehand; then
  * threads take blocks of outputs, copy the lines that those read
  * (conv_block.h), and run tiles of windows against all panels of weights, one
  * slice after another. The pixels of a tile stand in a column or in a line,
@@ -38,13 +38,13 @@ typedef struct plan {
     conv_block block;
     exact_units units;       /* rows of tiles, of pixels across them          */
     exact_window window;
-    const float *turned;     /* weights [wide / nr][K][nr]                    */
+    const float *transposed; /* weights [wide / nr][K][nr]                */
     float *own;              /* [threads, own_size]: inputs of a block, or    */
     int64_t own_size;        /* rows to widen                                 */
 } plan;
 
-static void take(const conv_block *b, void *to, const tt_real *frame,
-                 int64_t at, int64_t n)
+static void conv_take(const conv_block *b, void *to, const tt_real *frame,
+                      int64_t at, int64_t n)
 {
     take_numbers(to, frame, at, n, b->p->bf16);
 }
@@ -59,8 +59,8 @@ static double filled(int64_t n, int64_t part)
  * weights. */
 #define ACROSS 2
 
-/* Rows of tiles, and across them as many pixels as inputs fit beside them. */
-static exact_units units_of(const plan *e, int64_t fit, int threads)
+/* Rows of tiles, and across them as many pixels as inputs fit next to them. */
+static exact_units conv_units_of(const plan *e, int64_t fit, int threads)
 {
     const tt_conv_args *p = e->p;
     const bool down = e->block.down;
@@ -80,7 +80,7 @@ static int64_t in_block(int64_t k, int64_t n)
 }
 
 /* The line of a window that product k reads. */
-static int64_t line_of(const tt_conv_args *p, int64_t k)
+static int64_t conv_line_of(const tt_conv_args *p, int64_t k)
 {
     return k / (p->kw * p->Cin);
 }
@@ -92,7 +92,7 @@ static int64_t line_of(const tt_conv_args *p, int64_t k)
 /* Do n products from k on read one line of a window, and are they so many? */
 static bool is_shared(const tt_conv_args *p, int64_t k, int64_t n)
 {
-    return n >= SHARED && line_of(p, k) == line_of(p, k + n - 1);
+    return n >= SHARED && conv_line_of(p, k) == conv_line_of(p, k + n - 1);
 }
 
 /* The work of n lines of outputs in a unit that share what they can, as a share
@@ -116,8 +116,9 @@ static void orient(plan *e, bool down, int64_t bytes, int threads)
     const int64_t most = e->kn->mr - 1;
     const int64_t along = most * p->stride + (down ? p->kh : p->kw);
     e->block.down = down;
-    e->units = units_of(e, bytes / (along * p->kt * p->Cin * e->block.size),
-                        threads);
+    e->units = conv_units_of(e,
+                             bytes / (along * p->kt * p->Cin * e->block.size),
+                             threads);
 }
 
 static void plan_block(plan *e, int64_t bytes, int threads)
@@ -125,7 +126,7 @@ static void plan_block(plan *e, int64_t bytes, int threads)
     const tt_conv_args *p = e->p;
     const int64_t mr = e->kn->mr;
     conv_block *b = &e->block;
-    *b = (conv_block){.p = p, .size = sizeof(float), .take = take};
+    *b = (conv_block){.p = p, .size = sizeof(float), .take = conv_take};
     orient(e, false, bytes, threads);
     const double share = in_pairs(p, e->K, exact_unit_at(&e->units, 0).n);
     const bool down = filled(p->Ho, mr) <= filled(p->Wo, mr) * share;
@@ -140,7 +141,7 @@ static void plan_block(plan *e, int64_t bytes, int threads)
         .high = p->kh, .line = b->line, .frame = b->tall * b->line};
 }
 
-static plan plan_for(const tt_ctx *ctx, const tt_conv_args *p)
+static plan conv_plan_for(const tt_ctx *ctx, const tt_conv_args *p)
 {
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *t = exact_tuned(kn->level);
@@ -170,7 +171,8 @@ static bool first_finite(tt_ctx *ctx, const plan *e, int64_t n)
     const int64_t nr = e->kn->nr;
     TT_PARALLEL_FOR_WORK(ctx, e->wide * n)
     for (int64_t u = 0; u < e->wide / nr; u++)
-        if (!tt_all_finite(e->turned + u * e->K * nr, n * nr)) finite = false;
+        if (!tt_all_finite(e->transposed + u * e->K * nr, n * nr))
+            finite = false;
     return finite;
 }
 
@@ -181,7 +183,7 @@ typedef struct job {
     int64_t o0, n;           /* channels [o0, o0 + n)                         */
     const float *panel;      /* their weights                                 */
     const float *bias;       /* of the last slice; otherwise NULL             */
-    const float *next;       /* weights of the job behind this one            */
+    const float *next;       /* weights of the job after this one             */
 } job;
 
 /* Sums of blocks before the first product that counts are +0. */
@@ -301,7 +303,7 @@ static void add_block(const job *q, float *y, int64_t ldy, const float *t,
 static void run_pairs(const job *q, const part *b)
 {
     const tt_conv_args *p = q->e->p;
-    const int64_t u = line_of(p, q->k0) % p->kh;
+    const int64_t u = conv_line_of(p, q->k0) % p->kh;
     float t[EXACT_MAX_MR * EXACT_MAX_NR];
     for (int64_t a = 0, i = 0; a < b->across; a++) {
         if (a == 0 || !conv_reads_again(p, b->line + a, u)) {
@@ -331,8 +333,8 @@ static void run_blocks(const job *q, const part *b)
 /* ---- units --------------------------------------------------------------- */
 
 /* A unit of a picture, from line *i, column *j on; its inputs will be at x. */
-static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,
-                    int64_t *j)
+static part conv_part_of(const plan *e, const float *x, exact_unit u,
+                         int64_t *i, int64_t *j)
 {
     const tt_conv_args *p = e->p;
     const bool down = e->block.down;
@@ -356,19 +358,19 @@ static job job_of(const plan *e, int64_t k0, int64_t o)
     const int64_t kc = exact_least(e->K - k0, e->slice);
     return (job){.e = e, .k0 = begin, .kc = k0 + kc - begin, .o0 = o,
                  .n = exact_least(p->Cout - o, nr),
-                 .panel = e->turned + o * e->K + begin * nr,
+                 .panel = e->transposed + o * e->K + begin * nr,
                  .bias = p->b && k0 + kc == e->K ? p->b + o : NULL};
 }
 
-/* Jobs are the channels of a slice, slice after slice; behind the last one
+/* Jobs are the channels of a slice, slice after slice; after the last one
  * comes the first, with which another unit begins. */
-static void one_unit(const plan *e, exact_unit u)
+static void conv_one_unit(const plan *e, exact_unit u)
 {
     const tt_conv_args *p = e->p;
     const int64_t nr = e->kn->nr, k_first = e->from / e->slice * e->slice;
     float *x = e->own + tt_thread_id() * e->own_size;
     int64_t i, j;
-    const part b = part_of(e, x, u, &i, &j);
+    const part b = conv_part_of(e, x, u, &i, &j);
     const conv_block *const in = &e->block;
     conv_block_take(in, x, i, j, in->down ? in->lines : u.n,
                     in->down ? u.n : in->cols);
@@ -382,36 +384,36 @@ static void one_unit(const plan *e, exact_unit u)
     }
 }
 
-/* Floats for weights that are turned. */
-static int64_t turning_room(const plan *e)
+/* Floats for weights that are transposed. */
+static int64_t scratch_floats(const plan *e)
 {
-    return exact_round_up(exact_turned_floats(e->p->w), 16);
+    return exact_round_up(exact_transposed_floats(e->p->w), 16);
 }
 
-static int64_t conv_room(const tt_ctx *ctx, const tt_conv_args *p)
+static int64_t conv_scratch(const tt_ctx *ctx, const tt_conv_args *p)
 {
     if (p->Ho * p->Wo * p->Cout <= 0) return 0;
-    const plan e = plan_for(ctx, p);
-    return turning_room(&e) + e.own_size * ctx->nthreads;
+    const plan e = conv_plan_for(ctx, p);
+    return scratch_floats(&e) + e.own_size * ctx->nthreads;
 }
 
 void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
     if (p->Ho * p->Wo * p->Cout <= 0) return;
-    plan e = plan_for(ctx, p);
+    plan e = conv_plan_for(ctx, p);
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
     const int64_t units = exact_units_count(&e.units);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, conv_room(ctx, p));
-    if (room) {
+    float *workspace = tt_scratch(ctx, conv_scratch(ctx, p));
+    if (workspace) {
         const int64_t none = missing(p);
-        e.own = room + turning_room(&e);
-        exact_turn_all(ctx, room, &w2, e.own, e.own_size);
-        e.turned = room;
+        e.own = workspace + scratch_floats(&e);
+        exact_turn_all(ctx, workspace, &w2, e.own, e.own_size);
+        e.transposed = workspace;
         if (none && first_finite(ctx, &e, none)) e.from = none;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t i = 0; i < units; i++)
-            one_unit(&e, exact_unit_at(&e.units, i));
+            conv_one_unit(&e, exact_unit_at(&e.units, i));
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -427,7 +429,7 @@ int64_t exact_windows(const tt_conv_args *p)
     return exact_least(p->Ho * p->Wo, n > EXACT_MAX_NR ? n : EXACT_MAX_NR);
 }
 
-static int64_t windows_room(const tt_conv_args *p)
+static int64_t windows_scratch(const tt_conv_args *p)
 {
     return exact_windows(p) * p->kt * p->kh * p->kw * p->Cin;
 }
@@ -439,7 +441,7 @@ void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,
     const int64_t pixels = p->Ho * p->Wo, step = exact_windows(p);
     const tt_tensor w = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, K});
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *x = tt_scratch(ctx, windows_room(p));
+    float *x = tt_scratch(ctx, windows_scratch(p));
     for (int64_t r = 0; x && r < pixels; r += step) {
         const int64_t n = exact_least(pixels - r, step);
         TT_PARALLEL_FOR_WORK(ctx, n * K)

@@ -22,8 +22,9 @@ int64_t conv_block_values(const conv_block *b)
 }
 
 /* A line of inputs, columns [s, end), `line` of the picture that is seen. */
-static void take_line(const conv_block *b, char *to, const tt_real *frame,
-                      int64_t line, int64_t s, int64_t end)
+static void conv_block_take_line(const conv_block *b, char *to,
+                                 const tt_real *frame, int64_t line, int64_t s,
+                                 int64_t end)
 {
     const tt_conv_args *p = b->p;
     const int64_t C = p->Cin, W = p->Wi * p->up;
@@ -52,8 +53,8 @@ void conv_block_take(const conv_block *b, void *to, int64_t i, int64_t j,
     const int64_t wide = (cols - 1) * p->stride + p->kw;
     for (int a = 0; a < p->kt; a++)
         for (int64_t r = 0; r < tall; r++)
-            take_line(b, (char *)to + (a * b->tall + r) * line, p->frame[a],
-                      top + r, left, left + wide);
+            conv_block_take_line(b, (char *)to + (a * b->tall + r) * line,
+                                 p->frame[a], top + r, left, left + wide);
 }
 
 #else

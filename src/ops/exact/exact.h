@@ -21,7 +21,7 @@
 #define EXACT_MAX_MR 16
 #define EXACT_MAX_NR 64
 
-/* What a tile asks memory for meanwhile, as those behind it will read it: so
+/* What a tile asks memory for meanwhile, as those after it will read it: so
  * many bytes for every product of the call, from an address on. Kernels for x86
  * ask for one line at every second product, others for nothing. What is asked
  * for must lie somewhere, or begin where something does: CPUs look in vain for
@@ -41,7 +41,7 @@ typedef struct exact_window {
     exact_ask ask;       /* of a call, whichever its first product            */
 } exact_window;
 
-/* Product k of row 0; at most *n of them are wanted, *n are behind each
+/* Product k of row 0; at most *n of them are wanted, *n are after each
  * other. */
 static inline const float *exact_piece(const exact_window *w, int64_t k,
                                        int64_t *n)
@@ -82,7 +82,7 @@ typedef struct tt_kernels {
     /* Of n <= `rest` <= REST_K lanes, the first of which lie where b and c do,
      * with any kc: a chain for every TT_DOT_BLOCK. No other of c is written. In
      * b the REST_K products of lane j from k on, a multiple of REST_K, lie at
-     * b[(k + j) nr ..] side by side; those behind the last multiple as in any
+     * b[(k + j) nr ..] side by side; those after the last multiple as in any
      * panel. As many as `rest` lanes are read. 0: there is none, as where
      * `half` is 0. */
     int rest;
@@ -93,28 +93,28 @@ typedef struct tt_kernels {
     void (*linear_half16)(float *c, int64_t ldc, const uint16_t *a, int64_t lda,
                           const float *b, int64_t kc, bool add,
                           const float *bias);
-    /* The other way about, for linear_turned.c: c [mr, nr] (row stride ldc) =
+    /* Transposed, for linear_transposed.c: c [mr, nr] (row stride ldc) =
      * chain over k < kc of x[k][r] w[k][lane], from 0; added to `from` [mr, nr]
      * if that is given, then + bias[lane] if that is. c may be `from`.
      * Meanwhile it asks.
      *   x [kc, mr], w [kc, nr] packed
-     * turned_half has the first mr / 2 rows alone. turned_far stores around the
-     * caches: every row of c must begin where a cache line does, and others see
-     * it after turned_end. NULL: not in these kernels. */
-    void (*turned_tile)(float *c, int64_t ldc, const float *from,
-                        const float *x, const float *w, int64_t kc,
-                        const float *bias, exact_ask ask);
-    void (*turned_half)(float *c, int64_t ldc, const float *from,
-                        const float *x, const float *w, int64_t kc,
-                        const float *bias, exact_ask ask);
-    void (*turned_far)(float *c, int64_t ldc, const float *from,
-                       const float *x, const float *w, int64_t kc,
-                       const float *bias, exact_ask ask);
-    void (*turned_end)(void);
+     * transposed_half has the first mr / 2 rows alone. transposed_far stores
+     * around the caches: every row of c must begin where a cache line does, and
+     * others see it after transposed_end. NULL: not in these kernels. */
+    void (*transposed_tile)(float *c, int64_t ldc, const float *from,
+                            const float *x, const float *w, int64_t kc,
+                            const float *bias, exact_ask ask);
+    void (*transposed_half)(float *c, int64_t ldc, const float *from,
+                            const float *x, const float *w, int64_t kc,
+                            const float *bias, exact_ask ask);
+    void (*transposed_far)(float *c, int64_t ldc, const float *from,
+                           const float *x, const float *w, int64_t kc,
+                           const float *bias, exact_ask ask);
+    void (*transposed_end)(void);
     /* x [kc, mr] = transpose of n <= mr rows (row stride ld); those past n are
      * any numbers. */
-    void (*turned_rows)(float *x, const float *rows, int64_t ld, int64_t n,
-                        int64_t kc);
+    void (*transposed_rows)(float *x, const float *rows, int64_t ld, int64_t n,
+                            int64_t kc);
     /* linear_tile of rows that are windows, products [k, k + kc) of them; it
      * asks for x->ask. */
     void (*conv_tile)(float *c, int64_t ldc, const exact_window *x, int64_t k,
@@ -139,7 +139,7 @@ typedef struct tt_kernels {
     void (*score_tile)(float *s, const float *k, const float *q, int64_t D,
                        int64_t live);
     /* The same, and raises top [aq] to the largest score of its query, which
-     * may be any lower number beside a NaN; NULL: not in these kernels. */
+     * may be any lower number next to a NaN; NULL: not in these kernels. */
     void (*score_top)(float *s, const float *k, const float *q, int64_t D,
                       int64_t live, float *top);
     /* values: x [am, aq] = chain over j < n of v[j*am + r] p[j][lane], from
@@ -223,10 +223,10 @@ TT_OPS_ROWS(EXACT_DECLARED)
     void exact_##name##_conv(tt_ctx *ctx, const tt_conv_args *a);
 TT_CLASSES(EXACT_CLASS_DECLARED)
 
-/* tt_ops.laid of every class. */
-int64_t exact_laid(tt_ctx *ctx, int64_t N, int64_t D);
+/* tt_ops.packed of every class. */
+int64_t exact_packed(tt_ctx *ctx, int64_t N, int64_t D);
 
-int64_t exact_f32_attention_laid(const tt_attention_args *a);
+int64_t exact_f32_attention_packed(const tt_attention_args *a);
 
 /* panel [kc, nr] = transpose of nr rows of w [o, K] from o0 on, products
  * [k0, k0 + kc); lanes past the last row are zero. `wide` [nr, kc] receives
@@ -234,13 +234,13 @@ int64_t exact_f32_attention_laid(const tt_attention_args *a);
 void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
                         int64_t k0, int64_t kc, float *wide);
 
-/* All weights w [o, K] turned, [o / nr, K, nr] with zeros for outputs past o, a
- * panel's block of the definition at a time; `wide` has a part for every
- * thread, `apart` floats behind each other, for rows of a block that must be
+/* All weights w [o, K] transposed, [o / nr, K, nr] with zeros for outputs past
+ * o, a panel's block of the definition at a time; `wide` has a part for every
+ * thread, `apart` floats after each other, for rows of a block that must be
  * widened. And floats of them, of w of any rank. */
 void exact_turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide,
                     int64_t apart);
-int64_t exact_turned_floats(const tt_tensor *w);
+int64_t exact_transposed_floats(const tt_tensor *w);
 
 /* Convolution as a linear layer over windows that are written down, so many at
  * a time; floats of them. */

@@ -18,7 +18,7 @@
 
 /* ---- attention ----------------------------------------------------------- */
 
-/* Of n / SOFT keys: weights for logits. No logit is above its `top` but beside
+/* Of n / SOFT keys: weights for logits. No logit is above its `top` but next to
  * a NaN, which makes all of that query NaN. */
 INLINE void k_weigh(float *s, float scale, const vs *top, vs *sum, int n)
 {
@@ -41,8 +41,8 @@ static void k_softmax(float *restrict s, int64_t n, float scale,
         if (!first) top[i] = VS_MORE(top[i], vs_load(m + i * VS));
         sum[i] = vs_all(0);
     }
-    for (; j + BESIDE <= n; j += BESIDE)
-        k_weigh(s + j * AQ, scale, top, sum, BESIDE * SOFT);
+    for (; j + AT_ONCE <= n; j += AT_ONCE)
+        k_weigh(s + j * AQ, scale, top, sum, AT_ONCE * SOFT);
     for (; j < n; j++) k_weigh(s + j * AQ, scale, top, sum, SOFT);
     softmax_end(top, sum, m, l, alpha, first);
 }

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     6 rows x 16 lanes: 12 accumulators. Rows are those of x, laid out
- *            side by side (turned_tile, and 3 of them); or, for few rows of x,
- *            those of the weights, broadcast in place.
+ * linear     6 rows x 16 lanes: 12 accumulators. Rows are those of x, packed
+ *            side by side (transposed_tile, and 3 of them); or, for few rows of
+ *            x, those of the weights, broadcast in place.
  * attention  4 rows x 24 queries: 12 accumulators. */
 #include "ops/exact/exact.h"
 
@@ -47,8 +47,9 @@
         _mm256_storeu_ps(y + 8, t##r);                                         \
     }
 
-static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
-                      const float *b, int64_t kc, bool add, const float *bias)
+static void avx2_conv_tile(float *c, int64_t ldc, const exact_window *w,
+                           int64_t k0, const float *b, int64_t kc, bool add,
+                           const float *bias)
 {
     const int64_t ld = w->ld;
     exact_ask ask = w->ask;
@@ -58,7 +59,7 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
         const float *p0 = exact_piece(w, k0, &n), *p1 = p0 + 3 * ld;
         int64_t k = 0;
         while (k + 2 <= n) {
-            ask_behind((const void *)ask.next, 0);
+            prefetch_at((const void *)ask.next, 0);
             ask.next += 2 * ask.each;
             PRODUCT6
             PRODUCT6
@@ -69,14 +70,14 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
 }
 
 /* Of few rows, whose weights come from memory: one product a round. */
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
-                        const float *b, int64_t kc, bool add,
-                        const float *bias)
+static void avx2_linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                             const float *b, int64_t kc, bool add,
+                             const float *bias)
 {
     const float *p0 = a, *p1 = a + 3 * ld;
     ROWS6(BEGIN6)
     for (int64_t k = 0; k < kc;) {
-        ask_behind(b, AHEAD);
+        prefetch_at(b, AHEAD);
         PRODUCT6
     }
     ROWS6(GIVE6)
@@ -87,16 +88,16 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
 #define P(op) _mm256_##op##_ps
 #define MR 6
 #define NEAR 16
-#include "ops/exact/kernels_turned.h"
+#include "ops/exact/kernels_transposed.h"
 
 #define SIDE3(X) X(0) X(1) X(2)
 #define SIDE6(X) SIDE3(X) X(3) X(4) X(5)
-TURNED_TILE(turned_tile, SIDE6, GIVE_SIDE)
-TURNED_TILE(turned_half, SIDE3, GIVE_SIDE)
-TURNED_TILE(turned_far, SIDE6, GIVE_FAR)
+TRANSPOSED_TILE(transposed_tile, SIDE6, GIVE_SIDE)
+TRANSPOSED_TILE(transposed_half, SIDE3, GIVE_SIDE)
+TRANSPOSED_TILE(transposed_far, SIDE6, GIVE_FAR)
 
-static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
-                        int64_t kc)
+static void transposed_rows(float *x, const float *rows, int64_t ld, int64_t n,
+                            int64_t kc)
 {
     float side[64], at[64];
     int64_t k = 0;
@@ -110,7 +111,7 @@ static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
         for (int64_t r = 0; r < 6; r++) x[r] = rows[(r < n ? r : 0) * ld + k];
 }
 
-static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
+static void avx2_pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
     for (; k + 8 <= kc; k += 8)
@@ -120,7 +121,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 }
 
 /* Four broadcast rows against 24 lanes; `at(r)` is the scalar of row r. The
- * rows lie in `count` * 4 floats, and behind them are those of the next tile
+ * rows lie in `count` * 4 floats, and after them are those of the next tile
  * (of a block's last tile: of the next block), which are asked for. The
  * products join the sums xr, yr, zr, which were 0 or, where `from` is given,
  * what lies there. */
@@ -129,7 +130,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         __m256 b0 = _mm256_loadu_ps((lanes) + k * 24);                         \
         __m256 b1 = _mm256_loadu_ps((lanes) + k * 24 + 8);                     \
         __m256 b2 = _mm256_loadu_ps((lanes) + k * 24 + 16);                    \
-        ask_behind(rows, 16 * ((count) + k));                                  \
+        prefetch_at(rows, 16 * ((count) + k));                                 \
         FOUR(STEP, at)                                                         \
     }
 #define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
@@ -152,8 +153,8 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     _mm256_storeu_ps((out) + r * 24 + 8, y##r);                                \
     _mm256_storeu_ps((out) + r * 24 + 16, z##r);
 
-static void score_tile(float *s, const float *key, const float *q, int64_t D,
-                       int64_t live)
+static void avx2_score_tile(float *s, const float *key, const float *q,
+                            int64_t D, int64_t live)
 {
     (void)live;
 #define KEY(r) key[r * D + k]
@@ -162,9 +163,9 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D,
     FOUR(STORE, s)
 }
 
-static void value_tile(float *o, const float *begun, const float *part,
-                       const float *v4, const float *p, int64_t n, int64_t live,
-                       const float *alpha)
+static void avx2_value_tile(float *o, const float *begun, const float *part,
+                            const float *v4, const float *p, int64_t n,
+                            int64_t live, const float *alpha)
 {
 #define VALUE(r) v4[k * 4 + r]
 #define GIVE(r, at)                                                            \
@@ -176,7 +177,7 @@ static void value_tile(float *o, const float *begun, const float *part,
 }
 
 /* 4 x 3 accumulators as in the attention tile, nothing loaded. */
-static double fma_loop(int64_t n)
+static double avx2_fma_loop(int64_t n)
 {
 #define START(r, at)                                                           \
     __m256 x##r = _mm256_set1_ps(r), y##r = _mm256_set1_ps(r + 0.25f),         \
@@ -198,12 +199,13 @@ static double fma_loop(int64_t n)
 
 const tt_kernels tt_kernels_avx2 = {
     .name = "avx2", .level = EXACT_AVX2,
-    .mr = 6, .nr = 16, .linear_tile = linear_tile, .pack = pack,
-    .turned_tile = turned_tile, .turned_half = turned_half,
-    .turned_far = turned_far, .turned_end = turned_end,
-    .turned_rows = turned_rows, .conv_tile = conv_tile,
-    .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
-    .fma_loop = fma_loop,
+    .mr = 6, .nr = 16, .linear_tile = avx2_linear_tile, .pack = avx2_pack,
+    .transposed_tile = transposed_tile, .transposed_half = transposed_half,
+    .transposed_far = transposed_far, .transposed_end = transposed_end,
+    .transposed_rows = transposed_rows, .conv_tile = avx2_conv_tile,
+    .am = 4, .aq = AQ, .score_tile = avx2_score_tile,
+        .value_tile = avx2_value_tile,
+    .fma_loop = avx2_fma_loop,
     KERNELS_COMMON,
 };
 

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     14 rows x 32 lanes: 28 accumulators. Rows are those of x, laid out
- *            side by side (turned_tile, and 7 of them); or, for few rows of x,
- *            those of the weights, broadcast in place: then also 16 lanes, or
- *            24, half of whose vectors are as cheap as two halves are dear on
- *            CPUs that do AVX-512 in halves. Four lanes or fewer have the 14
+ * linear     14 rows x 32 lanes: 28 accumulators. Rows are those of x, packed
+ *            side by side (transposed_tile, and 7 of them); or, for few rows of
+ *            x, those of the weights, broadcast in place: then also 16 lanes,
+ *            or 24, half of whose vectors are as cheap as two halves are dear
+ *            on CPUs that do AVX-512 in halves. Four lanes or fewer have the 14
  *            rows along the vector instead (linear_rest).
  * attention  8 rows x 48 queries: 24 accumulators; or 32, where a panel has no
  *            more.
@@ -58,16 +58,16 @@
 
 /* Of a linear layer of few rows the first cache keeps the rows, and what comes
  * next of b goes to the second. A tile of a convolution asks there for its part
- * of what comes behind b, as tiles before it have asked for b. */
-#define ASK_BEHIND                                                             \
-    ask_behind(b, AHEAD); ask_behind(b, AHEAD + 64);                           \
-    ask_behind(b, AHEAD + 128); ask_behind(b, AHEAD + 192);
+ * of what comes after b, as tiles before it have asked for b. */
+#define PREFETCH_AT                                                            \
+    prefetch_at(b, AHEAD); prefetch_at(b, AHEAD + 64);                         \
+    prefetch_at(b, AHEAD + 128); prefetch_at(b, AHEAD + 192);
 #define ASK_CONV                                                               \
-    ask_behind((const void *)ask.next, 0);                                     \
+    prefetch_at((const void *)ask.next, 0);                                    \
     ask.next += 2 * ask.each;
 
 /* n products of rows from a on; the second half of the lanes in vectors of
- * P. ASK is done beside two of them. */
+ * P. ASK is done next to two of them. */
 #define PRODUCT14(P)                                                           \
     {                                                                          \
         __m512 b0 = _mm512_loadu_ps(b);                                        \
@@ -92,7 +92,7 @@
                      const float *b, int64_t kc, bool add, const float *bias)  \
     {                                                                          \
         ROWS14(BEGIN14, P)                                                     \
-        SUM14(a, kc, P, ASK_BEHIND);                                           \
+        SUM14(a, kc, P, PREFETCH_AT);                                          \
         ROWS14(GIVE14, P)                                                      \
     }
 LINEAR_TILE(linear_tile, _mm512)
@@ -103,16 +103,16 @@ LINEAR_TILE(linear_few, _mm256)
 #define P(op) _mm512_##op##_ps
 #define MR 14
 #define NEAR 8
-#include "ops/exact/kernels_turned.h"
+#include "ops/exact/kernels_transposed.h"
 
 #define SIDE7(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6)
 #define SIDE14(X) SIDE7(X) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
-TURNED_TILE(turned_tile, SIDE14, GIVE_SIDE)
-TURNED_TILE(turned_half, SIDE7, GIVE_SIDE)
-TURNED_TILE(turned_far, SIDE14, GIVE_FAR)
+TRANSPOSED_TILE(transposed_tile, SIDE14, GIVE_SIDE)
+TRANSPOSED_TILE(transposed_half, SIDE7, GIVE_SIDE)
+TRANSPOSED_TILE(transposed_far, SIDE14, GIVE_FAR)
 
-static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
-                        int64_t kc)
+static void avx512_transposed_rows(float *x, const float *rows, int64_t ld,
+                                   int64_t n, int64_t kc)
 {
     int64_t k = 0;
     for (; k + 16 <= kc; k += 16) {
@@ -128,8 +128,9 @@ static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
             x[k * 14 + r] = rows[(r < n ? r : 0) * ld + k];
 }
 
-static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
-                      const float *b, int64_t kc, bool add, const float *bias)
+static void avx512_conv_tile(float *c, int64_t ldc, const exact_window *w,
+                             int64_t k0, const float *b, int64_t kc, bool add,
+                             const float *bias)
 {
     const int64_t ld = w->ld;
     exact_ask ask = w->ask;
@@ -172,8 +173,8 @@ static void linear_half(float *c, int64_t ldc, const float *a, int64_t ld,
     ROWS14(BEGIN_HALF, )
     for (; k + 2 <= kc; k += 2, b += 64) {
         const __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 32);
-        ask_behind(b, AHEAD);
-        ask_behind(b + 32, AHEAD);
+        prefetch_at(b, AHEAD);
+        prefetch_at(b + 32, AHEAD);
         ROWS14(STEP_HALF, )
     }
     if (k < kc) {
@@ -245,7 +246,7 @@ INLINE void rest_step(__m512 *s, const float *a, int64_t ld, const float *b,
                 w[k], _mm512_set1_ps(b[k * of[0] + j * of[1]]), s[j]);
 }
 
-/* The same of kc < 16 k; nothing may lie behind them. */
+/* The same of kc < 16 k; nothing may lie after them. */
 static __attribute__((noinline)) void rest_last(__m512 *s, const float *a,
                                                 int64_t ld, const float *b,
                                                 int64_t kc, int n)
@@ -341,7 +342,7 @@ static void conv_rest(float *c, int64_t ldc, const exact_window *w, int64_t k0,
     }
 }
 
-static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
+static void avx512_pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
     for (; k + 16 <= kc; k += 16) {
@@ -355,7 +356,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 
 /* Eight broadcast rows against 48 lanes, or 32 where no other is live (the sums
  * of the others are 0); `at(r)` is the scalar of row r. The rows lie in `count`
- * times 8 floats, and behind them are those of the next tile (of a block's last
+ * times 8 floats, and after them are those of the next tile (of a block's last
  * tile: of the next block), which are asked for: they come from far, and CPUs
  * that foresee stop at the end of a page. The products join the sums xr, yr,
  * zr, which were 0 or, where `from` is given, what lies there. */
@@ -369,7 +370,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         __m512 b0 = _mm512_loadu_ps((lanes) + k * 48);                         \
         __m512 b1 = _mm512_loadu_ps((lanes) + k * 48 + 16);                    \
         __m512 b2 = _mm512_loadu_ps((lanes) + k * 48 + 32);                    \
-        ask_behind(rows, 32 * ((count) + k));                                  \
+        prefetch_at(rows, 32 * ((count) + k));                                 \
         (void)b2; /* STEP_32 does without */                                   \
         EIGHT(step, at)                                                        \
     }
@@ -400,8 +401,8 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     _mm512_storeu_ps((out) + r * 48 + 16, y##r);                               \
     _mm512_storeu_ps((out) + r * 48 + 32, z##r);
 
-static void score_tile(float *s, const float *key, const float *q, int64_t D,
-                       int64_t live)
+static void avx512_score_tile(float *s, const float *key, const float *q,
+                              int64_t D, int64_t live)
 {
 #define KEY(r) key[r * D + k]
     EIGHT(DECLARE, 0)
@@ -427,9 +428,9 @@ static void score_top(float *s, const float *key, const float *q, int64_t D,
     RAISE(0, x) RAISE(16, y) RAISE(32, z)
 }
 
-static void value_tile(float *o, const float *begun, const float *part,
-                       const float *v8, const float *p, int64_t n, int64_t live,
-                       const float *alpha)
+static void avx512_value_tile(float *o, const float *begun, const float *part,
+                              const float *v8, const float *p, int64_t n,
+                              int64_t live, const float *alpha)
 {
 #define VALUE(r) v8[k * 8 + r]
 #define GIVE(r, at)                                                            \
@@ -440,7 +441,7 @@ static void value_tile(float *o, const float *begun, const float *part,
 }
 
 /* 8 x 3 accumulators as in the attention tile, nothing loaded. */
-static double fma_loop(int64_t n)
+static double avx512_fma_loop(int64_t n)
 {
 #define START(r, at)                                                           \
     __m512 x##r = _mm512_set1_ps(r), y##r = _mm512_set1_ps(r + 0.25f),         \
@@ -462,16 +463,18 @@ static double fma_loop(int64_t n)
 
 const tt_kernels tt_kernels_avx512 = {
     .name = "avx512", .level = EXACT_AVX512,
-    .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
+    .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = avx512_pack,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
-    .turned_tile = turned_tile, .turned_half = turned_half,
-    .turned_far = turned_far, .turned_end = turned_end,
-    .turned_rows = turned_rows, .rest = REST, .linear_rest = linear_rest,
-    .linear_half16 = linear_half16, .conv_tile = conv_tile,
+    .transposed_tile = transposed_tile, .transposed_half = transposed_half,
+    .transposed_far = transposed_far, .transposed_end = transposed_end,
+    .transposed_rows = avx512_transposed_rows, .rest = REST,
+        .linear_rest = linear_rest,
+    .linear_half16 = linear_half16, .conv_tile = avx512_conv_tile,
     .conv_rest = conv_rest,
-    .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    .am = 8, .aq = AQ, .score_tile = avx512_score_tile,
+        .value_tile = avx512_value_tile,
     .score_top = score_top,
-    .fma_loop = fma_loop,
+    .fma_loop = avx512_fma_loop,
     KERNELS_COMMON,
 };
 

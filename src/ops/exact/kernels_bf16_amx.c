@@ -16,7 +16,7 @@
 
 /* What eight tiles are: 16 rows of 64 bytes. A constant: gcc 12 tells its
  * optimizer of 8 bytes only that _tile_loadconfig reads, and those of a
- * variable behind them were never written. */
+ * variable after them were never written. */
 static const struct {
     uint8_t palette, start_row, zero[14];
     uint16_t bytes_per_row[16];
@@ -27,13 +27,13 @@ static const struct {
     .rows = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
-static unsigned begin(void)
+static unsigned unit_begin(void)
 {
     _tile_loadconfig(&tiles);
     return 0;
 }
 
-static void end(unsigned state)
+static void unit_end(unsigned state)
 {
     (void)state;
     _tile_release();
@@ -46,7 +46,8 @@ static void end(unsigned state)
 #define TILE_STORE(t, at, stride) _tile_stored(t, at, stride)
 #include "ops/exact/bf16_amx.h"
 
-const tt_bf16_kernels tt_bf16_amx = {.name = "amx", BF16_AMX};
+const tt_bf16_kernels tt_bf16_amx = {
+    .name = "amx", .begin = unit_begin, .end = unit_end, BF16_AMX};
 
 bool bf16_amx_present(void)
 {
@@ -63,7 +64,7 @@ bool bf16_amx_present(void)
 double bf16_amx_loop(int64_t n)
 {
     const int64_t rounds = n / 8;
-    const unsigned state = begin();
+    const unsigned state = unit_begin();
     for (int64_t k = 0; k < rounds; k++) {
         TILE_DOT(0, 6, 7);
         TILE_DOT(1, 6, 7);
@@ -72,7 +73,7 @@ double bf16_amx_loop(int64_t n)
         TILE_DOT(4, 6, 7);
         TILE_DOT(5, 6, 7);
     }
-    end(state);
+    unit_end(state);
     return 6.0 * TILE_ROWS * 16 * 2 * BF16_GROUP * (double)rounds;
 }
 

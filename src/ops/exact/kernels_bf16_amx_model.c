@@ -51,12 +51,12 @@ static void model_dot(model_tile *c, const model_tile *a, const model_tile *b)
     }
 }
 
-static unsigned begin(void)
+static unsigned model_begin(void)
 {
     return 0;
 }
 
-static void end(unsigned state)
+static void model_end(unsigned state)
 {
     (void)state;
 }
@@ -68,7 +68,8 @@ static void end(unsigned state)
 #define TILE_STORE(t, at, stride) model_store(&tile_[t], at, stride)
 #include "ops/exact/bf16_amx.h"
 
-const tt_bf16_kernels tt_bf16_amx_model = {.name = "amx-model", BF16_AMX};
+const tt_bf16_kernels tt_bf16_amx_model = {
+    .name = "amx-model", .begin = model_begin, .end = model_end, BF16_AMX};
 
 #else
 typedef int tt_no_bf16_amx_model;

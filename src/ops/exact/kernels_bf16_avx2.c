@@ -24,8 +24,10 @@
 #define ADD _mm256_add_ps
 #include "ops/exact/bf16_x86.h"
 
-const tt_bf16_kernels tt_bf16_avx2 = BF16_KERNELS(amx, "avx2", AVX2);
-const tt_bf16_kernels tt_vdp_avx2 = BF16_KERNELS(vdp, "avx2", AVX2);
+const tt_bf16_kernels tt_bf16_avx2 =
+    BF16_KERNELS(x86, amx, "avx2", AVX2);
+const tt_bf16_kernels tt_vdp_avx2 =
+    BF16_KERNELS(x86, vdp, "avx2", AVX2);
 
 #else
 typedef int tt_no_bf16_avx2;

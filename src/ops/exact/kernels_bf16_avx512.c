@@ -28,8 +28,10 @@
 #define ADD _mm512_add_ps
 #include "ops/exact/bf16_x86.h"
 
-const tt_bf16_kernels tt_bf16_avx512 = BF16_KERNELS(amx, "avx512", AVX512);
-const tt_bf16_kernels tt_vdp_avx512 = BF16_KERNELS(vdp, "avx512", AVX512);
+const tt_bf16_kernels tt_bf16_avx512 =
+    BF16_KERNELS(x86, amx, "avx512", AVX512);
+const tt_bf16_kernels tt_vdp_avx512 =
+    BF16_KERNELS(x86, vdp, "avx512", AVX512);
 
 #else
 typedef int tt_no_bf16_avx512;

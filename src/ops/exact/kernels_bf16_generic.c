@@ -42,12 +42,12 @@ static bool whole_products(const float *a, const float *b)
            least_exponent(b, NR * BF16_GROUP) - 14 >= -126;
 }
 
-static unsigned begin(void)
+static unsigned plain_begin(void)
 {
     return 0;
 }
 
-static void end(unsigned state)
+static void plain_end(unsigned state)
 {
     (void)state;
 }
@@ -81,7 +81,7 @@ static void amx_careful(float s[STEP][NR], const float *a, const float *b)
         }
 }
 
-static void tile_amx(float *c, const void *rows_at, bf16_rows rows,
+static void plain_tile_amx(float *c, const void *rows_at, bf16_rows rows,
                      const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows_at, *b = lanes;
@@ -135,7 +135,7 @@ static void vdp_careful(float s[STEP][NR], const float *a, const float *b)
     }
 }
 
-static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
+static void plain_tile_vdp(float *c, const void *rows_at, bf16_rows rows,
                      const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows_at, *b = lanes;
@@ -154,8 +154,10 @@ static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
     for (int r = 0; r < MR; r++) memcpy(c + r * NR, s[r], sizeof s[r]);
 }
 
-const tt_bf16_kernels tt_bf16_generic = BF16_KERNELS(amx, "generic", GENERIC);
-const tt_bf16_kernels tt_vdp_generic = BF16_KERNELS(vdp, "generic", GENERIC);
+const tt_bf16_kernels tt_bf16_generic =
+    BF16_KERNELS(plain, amx, "generic", GENERIC);
+const tt_bf16_kernels tt_vdp_generic =
+    BF16_KERNELS(plain, vdp, "generic", GENERIC);
 
 #else
 typedef int tt_no_bf16_generic;

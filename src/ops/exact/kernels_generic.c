@@ -16,9 +16,9 @@
 #define NR 16
 #define AM 4
 
-static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
-                      const float *restrict b, int64_t kc, bool add,
-                      const float *bias)
+static void generic_conv_tile(float *c, int64_t ldc, const exact_window *w,
+                              int64_t at, const float *restrict b, int64_t kc,
+                              bool add, const float *bias)
 {
     float s[MR][NR] = {{0}};
     for (int64_t n; kc > 0; at += n, b += n * NR, kc -= n) {
@@ -37,21 +37,21 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
         }
 }
 
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
-                        const float *b, int64_t kc, bool add,
-                        const float *bias)
+static void generic_linear_tile(float *c, int64_t ldc, const float *a,
+                                int64_t ld, const float *b, int64_t kc,
+                                bool add, const float *bias)
 {
     const exact_window rows = exact_rows(a, ld);
-    conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
+    generic_conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 
-static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
+static void generic_pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     pack_columns(panel, src, ld, 0, kc, NR);
 }
 
-static void score_tile(float *s, const float *k, const float *restrict q,
-                       int64_t D, int64_t live)
+static void generic_score_tile(float *s, const float *k,
+                               const float *restrict q, int64_t D, int64_t live)
 {
     (void)live;
     float t[AM][AQ] = {{0}};
@@ -62,9 +62,9 @@ static void score_tile(float *s, const float *k, const float *restrict q,
     memcpy(s, t, sizeof t);
 }
 
-static void value_tile(float *o, const float *begun, const float *part,
-                       const float *v, const float *restrict p, int64_t n,
-                       int64_t live, const float *alpha)
+static void generic_value_tile(float *o, const float *begun, const float *part,
+                               const float *v, const float *restrict p,
+                               int64_t n, int64_t live, const float *alpha)
 {
     (void)live;
     float t[AM][AQ] = {{0}};
@@ -77,7 +77,7 @@ static void value_tile(float *o, const float *begun, const float *part,
         for (int i = 0; i < AQ; i += VS) JOIN_ROW(r, i, vs_load(&t[r][i]))
 }
 
-static double fma_loop(int64_t n)
+static double generic_fma_loop(int64_t n)
 {
     float s[NR];
     volatile float seed = 0.001f;
@@ -91,10 +91,12 @@ static double fma_loop(int64_t n)
 
 const tt_kernels tt_kernels_generic = {
     .name = "generic", .level = EXACT_GENERIC,
-    .mr = MR, .nr = NR, .linear_tile = linear_tile, .pack = pack,
-    .conv_tile = conv_tile,
-    .am = AM, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
-    .fma_loop = fma_loop,
+    .mr = MR, .nr = NR, .linear_tile = generic_linear_tile,
+        .pack = generic_pack,
+    .conv_tile = generic_conv_tile,
+    .am = AM, .aq = AQ, .score_tile = generic_score_tile,
+        .value_tile = generic_value_tile,
+    .fma_loop = generic_fma_loop,
     KERNELS_COMMON,
 };
 

@@ -54,8 +54,9 @@ static inline void transpose4(float *dst, int64_t to, const float *src,
         SEVEN(STEP, at)                                                        \
     }
 
-static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
-                      const float *b, int64_t kc, bool add, const float *bias)
+static void neon_conv_tile(float *c, int64_t ldc, const exact_window *w,
+                           int64_t at, const float *b, int64_t kc, bool add,
+                           const float *bias)
 {
 #define ROW_AT(r, at) const float *a##r = a + r * w->ld;
 #define ROW(r) *a##r++
@@ -79,15 +80,15 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
     SEVEN(FINISH, 0)
 }
 
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
-                        const float *b, int64_t kc, bool add,
-                        const float *bias)
+static void neon_linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                             const float *b, int64_t kc, bool add,
+                             const float *bias)
 {
     const exact_window rows = exact_rows(a, ld);
-    conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
+    neon_conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 
-static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
+static void neon_pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
     for (; k + 4 <= kc; k += 4)
@@ -120,8 +121,8 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         FOUR(STEP4, at)                                                        \
     }
 
-static void score_tile(float *s, const float *key, const float *q, int64_t D,
-                       int64_t live)
+static void neon_score_tile(float *s, const float *key, const float *q,
+                            int64_t D, int64_t live)
 {
     (void)live;
 #define KEY(r) key[r * D + k]
@@ -130,9 +131,9 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D,
     FOUR(STORE4, s)
 }
 
-static void value_tile(float *o, const float *begun, const float *part,
-                       const float *v4, const float *p, int64_t n, int64_t live,
-                       const float *alpha)
+static void neon_value_tile(float *o, const float *begun, const float *part,
+                            const float *v4, const float *p, int64_t n,
+                            int64_t live, const float *alpha)
 {
 #define VALUE(r) v4[k * 4 + r]
 #define GIVE(r, at)                                                            \
@@ -145,7 +146,7 @@ static void value_tile(float *o, const float *begun, const float *part,
 }
 
 /* 8 x 3 accumulators, nothing loaded. */
-static double fma_loop(int64_t n)
+static double neon_fma_loop(int64_t n)
 {
 #define START(r, at)                                                           \
     float32x4_t x##r = vdupq_n_f32(r), y##r = vdupq_n_f32(r + 0.25f),          \
@@ -165,10 +166,11 @@ static double fma_loop(int64_t n)
 
 const tt_kernels tt_kernels_neon = {
     .name = "neon", .level = EXACT_NEON,
-    .mr = 7, .nr = 12, .linear_tile = linear_tile, .pack = pack,
-    .conv_tile = conv_tile,
-    .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
-    .fma_loop = fma_loop,
+    .mr = 7, .nr = 12, .linear_tile = neon_linear_tile, .pack = neon_pack,
+    .conv_tile = neon_conv_tile,
+    .am = 4, .aq = AQ, .score_tile = neon_score_tile,
+        .value_tile = neon_value_tile,
+    .fma_loop = neon_fma_loop,
     KERNELS_COMMON,
 };
 

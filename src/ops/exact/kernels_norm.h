@@ -6,7 +6,7 @@
  * it does so one after the other, memory waits while it computes. So one loop
  * writes row r and gathers the statistics of the rows that follow: memory sees
  * one even stream, and the few long chains of a sum (16 lanes by definition,
- * ops/reduce.h) have something beside them. No addition moves. */
+ * ops/reduce.h) have something next to them. No addition moves. */
 #ifndef TT_OPS_KERNELS_NORM_H
 #define TT_OPS_KERNELS_NORM_H
 

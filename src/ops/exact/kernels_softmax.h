@@ -13,7 +13,7 @@
 
 #define SOFT (AQ / VS) /* vectors that hold one value of every query */
 _Static_assert(SOFT * VS == AQ && SOFT <= SIDE, "queries in whole vectors");
-#define BESIDE (SIDE / SOFT) /* keys that are taken side by side */
+#define AT_ONCE (SIDE / SOFT) /* keys that are taken side by side */
 
 /* The largest logit of every query, of n > 0. A positive scale keeps the order
  * of numbers, rounded or not: their maximum is scaled alone. */

@@ -80,7 +80,7 @@ static int32_t word(const char *at)
 }
 
 /* `parts` of the products, each of `pairs`; rows and parts of a row lie `row`
- * and `part` bytes apart. Behind packed rows (but weights that were packed for
+ * and `part` bytes apart. After packed rows (but weights that were packed for
  * one tile) lie those of the next tile: 32 bytes of them are asked for with
  * every pair, 28 more than `a` goes on. */
 #define SUMS(name, P)                                                          \
@@ -94,7 +94,7 @@ static int32_t word(const char *at)
                 __m512i b0 = _mm512_loadu_si512(b);                            \
                 __m512i b1 = _mm512_loadu_si512(b + 16);                       \
                 LAST##P##i b2 = LOAD##P(b + 32);                               \
-                if (row == 2 * BF16_GROUP) ask_behind(a, MR * row + 28 * k);   \
+                if (row == 2 * BF16_GROUP) prefetch_at(a, MR * row + 28 * k);  \
                 ROWS(STEP, P)                                                  \
             }                                                                  \
         ROWS(GIVE, P)                                                          \
@@ -133,7 +133,7 @@ INLINE void sums_more(float *c, const char *a, int64_t row, int64_t part,
             const __m512i b0 = _mm512_loadu_si512(b);
             const __m512i b1 = _mm512_loadu_si512(b + 16);
             __m256i rows = _mm256_setzero_si256();
-            if (row == 2 * BF16_GROUP) ask_behind(a, MR * row + 28 * k);
+            if (row == 2 * BF16_GROUP) prefetch_at(a, MR * row + 28 * k);
             ROWS(STEP_MORE, )
             z = _mm256_dpbf16_ps(z, (__m256bh)rows,
                                  (__m256bh)_mm256_set1_epi32(b[32]));
@@ -159,12 +159,12 @@ TILE(tile_few, sums_few)
 TILE(tile_half, sums_half)
 TILE(tile_more, sums_more)
 
-static unsigned begin(void)
+static unsigned vdp_avx512bf16_begin(void)
 {
     return 0;
 }
 
-static void end(unsigned state)
+static void vdp_avx512bf16_end(unsigned state)
 {
     (void)state;
 }
@@ -174,7 +174,7 @@ const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .tile = tile, .few = 40, .tile_few = tile_few, .half = 32,
     .tile_half = tile_half, .more = 33, .tile_more = tile_more,
     .softmax = softmax,
-    .begin = begin, .end = end,
+    .begin = vdp_avx512bf16_begin, .end = vdp_avx512bf16_end,
     .stored = true, BF16_PACKING,
 };
 

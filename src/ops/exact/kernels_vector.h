@@ -95,7 +95,7 @@ typedef int32_t vi __attribute__((vector_size(8 * VD)));
 #define INLINE static inline __attribute__((always_inline))
 #define EACH(n) UNROLL for (int i = 0; i < (n); i++)
 
-/* Ask the first cache for what lies so many bytes behind x, if anything. */
+/* Ask the first cache for what lies so many bytes after x, if anything. */
 INLINE void ask_near(const void *x, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes));
@@ -112,8 +112,8 @@ INLINE void ask_ahead(const float *x)
     ask_near(x, AHEAD);
 }
 
-/* Ask the second cache for what lies so many bytes behind x, if anything. */
-INLINE void ask_behind(const void *x, int64_t bytes)
+/* Ask the second cache for what lies so many bytes after x, if anything. */
+INLINE void prefetch_at(const void *x, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes), 0, 2);
 }

@@ -15,7 +15,7 @@ static const char *const names[EXACT_BEST] = {
     "generic", "neon", "avx2", "avx512", "avx512bf16", "amx-model", "amx"};
 
 /* -1 when it is no level */
-static int find(const char *name)
+static int level_find(const char *name)
 {
     for (int l = 0; l < EXACT_BEST; l++)
         if (strcmp(names[l], name) == 0) return l;
@@ -28,7 +28,7 @@ static atomic_int wanted = -1;
 void exact_level_reread(void)
 {
     const char *wish = getenv("TT_CPU");
-    const int level = wish && *wish ? find(wish) : EXACT_BEST;
+    const int level = wish && *wish ? level_find(wish) : EXACT_BEST;
     wanted = level < 0 ? EXACT_BEST : level;
 }
 
@@ -80,7 +80,7 @@ tt_status tt_level_check(tt_ctx *ctx)
     char here[128] = "";
     size_t n = 0;
     if (!wish || !*wish) return TT_OK;
-    const int level = find(wish);
+    const int level = level_find(wish);
     if (level >= 0 && level_here((exact_level)level)) return TT_OK;
     for (int l = 0; l < EXACT_BEST; l++)
         if (level_here((exact_level)l))

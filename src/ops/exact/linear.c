@@ -13,7 +13,7 @@ typedef struct plan {
     const tt_kernels *kn;
 } plan;
 
-static const plan *plan_of(const exact_product *p)
+static const plan *linear_plan_of(const exact_product *p)
 {
     return (const plan *)(const void *)p;
 }
@@ -22,24 +22,25 @@ static const plan *plan_of(const exact_product *p)
 static bool few_of_bf16(const exact_product *p)
 {
     const tt_tensor *w = p->a->w;
-    return plan_of(p)->kn->linear_half16 && p->a->n <= p->tuned->bf16_rows
-        && w->dtype == TT_BF16 && w->scale == 0
+    return linear_plan_of(p)->kn->linear_half16 && p->a->n
+        <= p->tuned->bf16_rows && w->dtype == TT_BF16 && w->scale == 0
         && (uintptr_t)w->data % sizeof(uint16_t) == 0;
 }
 
 /* The last rows of a panel, of `live`, that linear_rest has. */
 static int64_t alone(const exact_product *p, int64_t live)
 {
-    const tt_kernels *kn = plan_of(p)->kn;
+    const tt_kernels *kn = linear_plan_of(p)->kn;
     if (!kn->rest || live >= kn->nr || few_of_bf16(p)) return 0;
     return live % kn->half <= kn->rest ? live % kn->half : 0;
 }
 
-static void rows(const exact_product *p, void *panel, const float *x,
-                 int64_t ld, int64_t n, int64_t kc, float *own)
+static void exact_linear_rows(const exact_product *p, void *panel,
+                              const float *x, int64_t ld, int64_t n, int64_t kc,
+                              float *own)
 {
     if (n == p->nr) {
-        plan_of(p)->kn->pack(panel, x, ld, kc);
+        linear_plan_of(p)->kn->pack(panel, x, ld, kc);
         return;
     }
     const int64_t apart = alone(p, n), lanes = n - apart;
@@ -47,7 +48,7 @@ static void rows(const exact_product *p, void *panel, const float *x,
     memset(own, 0, (size_t)(p->nr * kc) * sizeof *own);
     for (int64_t r = 0; r < n; r++)
         memcpy(own + r * kc, x + r * ld, (size_t)kc * sizeof *own);
-    plan_of(p)->kn->pack(panel, own, kc, kc);
+    linear_plan_of(p)->kn->pack(panel, own, kc, kc);
     for (int64_t k = 0; k + REST_K <= kc; k += REST_K)
         for (int64_t r = 0; r < apart; r++)
             memcpy(at + (k + r) * p->nr, x + (lanes + r) * ld + k,
@@ -56,8 +57,8 @@ static void rows(const exact_product *p, void *panel, const float *x,
 
 /* The weights of a tile: in place, or a widened copy [mr, kc], zero past the
  * last output. *ld: stride. */
-static const float *weights(const exact_product *p, exact_slice at, float *copy,
-                            int64_t *ld)
+static const float *linear_weights(const exact_product *p, exact_slice at,
+                                   float *copy, int64_t *ld)
 {
     const tt_tensor *w = p->a->w;
     const int64_t o = w->dim[0], K = w->dim[1];
@@ -78,7 +79,7 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
 }
 
 /* The first lines of the next tile's weights are asked for. */
-static void ask_behind(const exact_product *p, exact_slice at)
+static void prefetch_at(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
     const int64_t o = at.o0 + p->mr, ld = w->dim[1];
@@ -92,10 +93,10 @@ static void ask_behind(const exact_product *p, exact_slice at)
 /* out [mr, nr] = what is there (from k0 > 0 on) and a slice of products of a
  * panel whose first at.live > 0 rows count (or all, if those are more than it
  * has), in the blocks of the definition, ascending. */
-static void panel(const exact_product *p, float *out, const float *w,
-                  int64_t ld, const float *x, exact_slice at)
+static void linear_panel(const exact_product *p, float *out, const float *w,
+                         int64_t ld, const float *x, exact_slice at)
 {
-    const tt_kernels *kn = plan_of(p)->kn;
+    const tt_kernels *kn = linear_plan_of(p)->kn;
     const int64_t apart = alone(p, at.live), lanes = at.live - apart;
     for (int64_t k = 0; lanes > 0 && k < at.kc; k += TT_DOT_BLOCK) {
         const int64_t n = exact_least(at.kc - k, TT_DOT_BLOCK);
@@ -117,7 +118,7 @@ static bool takes_bf16(const exact_product *p, exact_slice at)
 static void few_bf16(const exact_product *p, float *out, const float *panels,
                      exact_slice at)
 {
-    const tt_kernels *kn = plan_of(p)->kn;
+    const tt_kernels *kn = linear_plan_of(p)->kn;
     const int64_t K = p->a->w->dim[1];
     const uint16_t *w = (const uint16_t *)p->a->w->data + at.o0 * K + at.k0;
     for (int64_t r = 0; r < at.live; r += kn->half) {
@@ -131,8 +132,8 @@ static void few_bf16(const exact_product *p, float *out, const float *panels,
     }
 }
 
-static void slice(const exact_product *p, float *out, const char *panels,
-                  exact_slice at, float *copy)
+static void linear_slice(const exact_product *p, float *out, const char *panels,
+                         exact_slice at, float *copy)
 {
     const float *x = (const float *)(const void *)panels;
     int64_t ld;
@@ -140,15 +141,15 @@ static void slice(const exact_product *p, float *out, const char *panels,
         few_bf16(p, out, x, at);
         return;
     }
-    const float *w = weights(p, at, copy, &ld);
-    ask_behind(p, at);
+    const float *w = linear_weights(p, at, copy, &ld);
+    prefetch_at(p, at);
     for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
-        panel(p, out, w, ld, x + r * at.kc, at);
+        linear_panel(p, out, w, ld, x + r * at.kc, at);
         at.live -= p->nr;
     }
 }
 
-static plan plan_for(const tt_linear_args *a)
+static plan linear_plan_for(const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *tuned = exact_tuned(kn->level);
@@ -157,18 +158,18 @@ static plan plan_for(const tt_linear_args *a)
                            .group = 1, .size = sizeof(float), .kc = kc,
                            .tiles = tuned->tiles,
                            .copy = (kn->nr > kn->mr ? kn->nr : kn->mr) * kc,
-                           .rows = rows, .slice = slice},
+                           .rows = exact_linear_rows, .slice = linear_slice},
                   .kn = kn};
 }
 
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     if (exact_turns(ctx, a)) {
-        exact_turned_linear(ctx, a);
+        exact_transposed_linear(ctx, a);
         return;
     }
     const int64_t o = a->w->dim[0];
-    const plan e = plan_for(a);
+    const plan e = linear_plan_for(a);
     if (a->w->dim[1] > 0) exact_product_all(ctx, &e.walk);
     for (int64_t i = 0; a->w->dim[1] == 0 && i < a->n * o; i++)
         a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;

@@ -18,23 +18,24 @@ typedef struct block {
     float *y;             /* [n, o]                                           */
     bool far;             /* y is                                             */
     int64_t lanes;        /* n, rounded up to whole panels                    */
-    bool ahead;           /* the next one is laid out meanwhile               */
+    bool ahead;           /* the next one is packed meanwhile                 */
     int64_t high, wide;   /* outputs and lanes of a unit of work, at most     */
     exact_units units;    /* one below the other, of tiles                    */
-    char *laid;           /* [K / slice][lanes / nr] panels of x              */
+    char *packed;         /* [K / slice][lanes / nr] panels of x            */
     float *own;           /* [threads, own_size]: scratch of a thread         */
     int64_t own_size;
 } block;
 
 /* The panel that begins with a row. */
-static char *panel_at(const block *b, int64_t row, int64_t k0, int64_t kc)
+static char *product_panel_at(const block *b, int64_t row, int64_t k0,
+                              int64_t kc)
 {
-    return b->laid + k0 * b->lanes * b->p->size +
+    return b->packed + k0 * b->lanes * b->p->size +
            row / b->p->nr * exact_panel_bytes(b->p, kc);
 }
 
 /* One unit of work: its outputs, and rows from r0 on. */
-static void one_unit(const block *b, exact_unit u, int64_t r0)
+static void product_one_unit(const block *b, exact_unit u, int64_t r0)
 {
     const int64_t mr = b->p->mr, nr = b->p->nr;
     const int64_t o0 = u.from * mr, no = exact_least(b->o - o0, u.n * mr);
@@ -46,7 +47,7 @@ static void one_unit(const block *b, exact_unit u, int64_t r0)
     const float *bias = b->p->a->b ? b->p->a->b + o0 : NULL;
     for (at.k0 = 0; at.k0 < b->K; at.k0 += b->slice) {
         at.kc = exact_least(b->K - at.k0, b->slice);
-        const char *panels = panel_at(b, r0, at.k0, at.kc);
+        const char *panels = product_panel_at(b, r0, at.k0, at.kc);
         for (int64_t j = 0; j < no; j += mr) {
             const bool last = j + mr >= no, end = at.k0 + at.kc == b->K;
             at.o0 = o0 + j;
@@ -79,7 +80,7 @@ static void lay(const block *b, int64_t u)
     const int64_t nr = b->p->nr, panels = b->lanes / nr;
     const int64_t r = u % panels * nr, k0 = u / panels * b->slice;
     const int64_t kc = exact_least(b->K - k0, b->slice);
-    b->p->rows(b->p, panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
+    b->p->rows(b->p, product_panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
                exact_least(b->n - r, nr), kc,
                b->own + tt_thread_id() * b->own_size);
 }
@@ -90,9 +91,9 @@ static void lay_block(tt_ctx *ctx, const block *b)
     for (int64_t u = 0; u < pieces(b); u++) lay(b, u);
 }
 
-/* The units of a block, and behind them what is to be laid out of the next one,
- * if any: so nobody waits for the last unit. */
-static void one_block(tt_ctx *ctx, const block *b, const block *next)
+/* The units of a block, and after them what is to be packed of the next one,
+ * if any: so no one waits for the last unit. */
+static void product_one_block(tt_ctx *ctx, const block *b, const block *next)
 {
     const int64_t across = exact_parts(b->lanes, b->wide);
     exact_units down = b->units;
@@ -103,8 +104,8 @@ static void one_block(tt_ctx *ctx, const block *b, const block *next)
     {
         TT_SHARED
         for (int64_t u = 0; u < units; u++)
-            one_unit(b, exact_unit_at(&down, u / across),
-                     u % across * b->wide);
+            product_one_unit(b, exact_unit_at(&down, u / across),
+                             u % across * b->wide);
         TT_SHARED
         for (int64_t u = 0; u < after; u++) lay(next, u);
     }
@@ -112,7 +113,7 @@ static void one_block(tt_ctx *ctx, const block *b, const block *next)
 
 /* Blocks of rows as equal as whole panels allow; units of as many tiles as
  * leave every thread some; of fewer rows where there are few outputs. */
-static block plan(const tt_ctx *ctx, const exact_product *p)
+static block product_plan(const tt_ctx *ctx, const exact_product *p)
 {
     const tt_linear_args *a = p->a;
     const exact_tuning *t = p->tuned;
@@ -137,29 +138,29 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
 }
 
 /* Floats of the panels of so many rows. */
-static int64_t laid_room(const block *b, int64_t rows)
+static int64_t panel_scratch(const block *b, int64_t rows)
 {
     const int64_t panels = exact_parts(rows, b->p->nr);
     return panels * exact_panel_bytes(b->p, b->K) / (int64_t)sizeof(float);
 }
 
-/* Of all that is laid out at a time: one block, or two in turns. */
-static int64_t all_room(const block *b)
+/* Of all that is packed at a time: one block, or two interleaved. */
+static int64_t whole_scratch(const block *b)
 {
     const int64_t more = exact_least(b->p->a->n - b->lanes, b->lanes);
-    return laid_room(b, b->lanes)
-           + (b->ahead && more > 0 ? laid_room(b, more) : 0);
+    return panel_scratch(b, b->lanes)
+           + (b->ahead && more > 0 ? panel_scratch(b, more) : 0);
 }
 
-static int64_t product_room(const tt_ctx *ctx, const exact_product *p)
+static int64_t product_scratch(const tt_ctx *ctx, const exact_product *p)
 {
     if (p->a->n <= 0 || p->a->w->dim[0] <= 0) return 0;
-    const block b = plan(ctx, p);
-    return all_room(&b) + ctx->nthreads * b.own_size;
+    const block b = product_plan(ctx, p);
+    return whole_scratch(&b) + ctx->nthreads * b.own_size;
 }
 
-/* Block i of rows, and n <= 0 behind the last. */
-static block block_of(const block *all, float *room, int64_t i)
+/* Block i of rows, and n <= 0 after the last. */
+static block block_of(const block *all, float *workspace, int64_t i)
 {
     const tt_linear_args *a = all->p->a;
     const int64_t r = i * all->lanes;
@@ -169,8 +170,8 @@ static block block_of(const block *all, float *room, int64_t i)
     b.lanes = exact_round_up(b.n, b.p->nr);
     b.x = a->x + r * b.K;
     b.y = a->y + r * b.o;
-    if (b.ahead && i % 2) room += laid_room(all, all->lanes);
-    b.laid = (char *)room;
+    if (b.ahead && i % 2) workspace += panel_scratch(all, all->lanes);
+    b.packed = (char *)workspace;
     return b;
 }
 
@@ -178,16 +179,16 @@ void exact_product_all(tt_ctx *ctx, const exact_product *p)
 {
     const tt_linear_args *a = p->a;
     if (a->n <= 0 || a->w->dim[0] <= 0) return;
-    block all = plan(ctx, p);
+    block all = product_plan(ctx, p);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, product_room(ctx, p));
-    if (room) {
-        all.own = room + all_room(&all);
-        block b = block_of(&all, room, 0);
+    float *workspace = tt_scratch(ctx, product_scratch(ctx, p));
+    if (workspace) {
+        all.own = workspace + whole_scratch(&all);
+        block b = block_of(&all, workspace, 0);
         for (int64_t i = 1; b.n > 0; i++) {
-            const block next = block_of(&all, room, i);
+            const block next = block_of(&all, workspace, i);
             if (i == 1 || !b.ahead) lay_block(ctx, &b);
-            one_block(ctx, &b, b.ahead && next.n > 0 ? &next : NULL);
+            product_one_block(ctx, &b, b.ahead && next.n > 0 ? &next : NULL);
             b = next;
         }
     }

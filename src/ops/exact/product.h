@@ -6,14 +6,14 @@
  * from where they are stored if a kernel can read them there: y^T = w x^T. A
  * weight then needs no layout of its own, which would cost as much as fifty
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
- * (A class may do otherwise for the few rows behind the last full vector, and
- * class f32 does for many rows, where it turns weights: linear_turned.c.)
- * Weights that must be widened, rounded or turned are, tile by tile, for every
- * block (but for few rows, where kernels take bf16 numbers as they are, and for
- * many, where classes amx and vdp round and class f32 turns all of them once).
- * Threads take units of outputs and of rows; the outputs of a unit are turned
- * and get their bias at its end, unless tiles have given them. Blocking is free
- * to change: it moves whole chains, never splits one. */
+ * (A class may do otherwise for the few rows after the last full vector, and
+ * class f32 does for many rows, where it turns weights: linear_transposed.c.)
+ * Weights that must be widened, rounded or transposed are, tile by tile, for
+ * every block (but for few rows, where kernels take bf16 numbers as they are,
+ * and for many, where classes amx and vdp round and class f32 turns all of them
+ * once). Threads take units of outputs and of rows; the outputs of a unit are
+ * transposed and get their bias at its end, unless tiles have given them.
+ * Blocking is free to change: it moves whole chains, never splits one. */
 #ifndef TT_OPS_EXACT_PRODUCT_H
 #define TT_OPS_EXACT_PRODUCT_H
 
@@ -28,7 +28,7 @@ typedef struct exact_slice {
     int64_t n;           /* rows of x, in whole panels                        */
     int64_t live;        /* of them; sums of the others are not read          */
     int64_t apart;       /* floats between the sums of two panels             */
-    int64_t after[2];    /* the o0 and k0 of the step behind this one         */
+    int64_t after[2];    /* the o0 and k0 of the step after this one          */
     float *y;            /* where the output of o0 and the first row belongs  */
     bool far;            /* no cache will keep y until it is read             */
 } exact_slice;
@@ -39,8 +39,8 @@ struct exact_product {
     const tt_linear_args *a;
     const exact_tuning *tuned;
     int64_t mr, nr;      /* outputs and rows of x of a tile                   */
-    int64_t group;       /* products are laid out in multiples of it          */
-    int64_t size;        /* bytes of a value of x that is laid out            */
+    int64_t group;       /* products are packed in multiples of it            */
+    int64_t size;        /* bytes of a value of x that is packed              */
     int64_t kc;          /* products taken together, at most K                */
     int64_t tiles;       /* of outputs in a unit of work, at most             */
     int64_t copy;        /* floats for the weights of a tile, for a slice()   */
@@ -53,7 +53,7 @@ struct exact_product {
     void (*rows)(const exact_product *p, void *panel, const float *x,
                  int64_t ld, int64_t n, int64_t kc, float *own);
     /* out [n / nr], mr * nr sums each = what is there (from k0 > 0 on) and a
-     * slice of products, with panels of x that lie behind each other. */
+     * slice of products, with panels of x that lie after each other. */
     void (*slice)(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy);
 };
@@ -84,9 +84,9 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
 /* y = x w^T + b; K > 0. */
 void exact_product_all(tt_ctx *ctx, const exact_product *p);
 
-/* Is a linear layer of class f32 one of linear_turned.c? K > 0 of it, then. */
+/* Is a linear layer of class f32 one of linear_transposed.c? Then K > 0. */
 bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a);
-void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a);
+void exact_transposed_linear(tt_ctx *ctx, const tt_linear_args *a);
 
 #endif
 #endif

@@ -31,21 +31,22 @@ const tt_kernels *exact_kernels(void)
     return exact_kernels_up_to(exact_level_wanted());
 }
 
-int64_t exact_laid(tt_ctx *ctx, int64_t N, int64_t D)
+int64_t exact_packed(tt_ctx *ctx, int64_t N, int64_t D)
 {
     const tt_attention_args a = {.N = N, .H = 1, .D = D};
     switch (ctx->ops->cls) {
-    case TT_CLASS_F32: return exact_f32_attention_laid(&a);
-    case TT_CLASS_AMX: return bf16_attention_laid(&a, exact_bf16_kernels(ctx));
-    case TT_CLASS_VDP: return bf16_attention_laid(&a, exact_vdp_kernels(ctx));
+    case TT_CLASS_F32: return exact_f32_attention_packed(&a);
+    case TT_CLASS_AMX: return bf16_attention_packed(&a,
+                                                    exact_bf16_kernels(ctx));
+    case TT_CLASS_VDP: return bf16_attention_packed(&a, exact_vdp_kernels(ctx));
     case TT_CLASS_SM80:
-    case TT_CLASS_SM90: return exact_tc_attention_laid(&a);
+    case TT_CLASS_SM90: return exact_tc_attention_packed(&a);
     case TT_CLASS_COUNT: break;
     }
     return 0;
 }
 
-#define golden_laid NULL
+#define golden_packed NULL
 
 #define SUMMARY "the bits of golden from vector kernels chosen at run time"
 #define EXACT(op, OP) .op = exact_##op,
@@ -63,7 +64,7 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {TT_CLASSES(IN_CLASS)};
         .cls = TT_CLASS_##NAME,                                                \
         .by_class = true,                                                      \
         .of_class = of_class,                                                  \
-        .laid = kernels##_laid,                                                \
+        .packed = kernels##_packed,                                            \
         .linear = kernels##_##name_##_linear,                                  \
         .attention = kernels##_##name_##_attention,                            \
         .conv = kernels##_##name_##_conv,                                      \

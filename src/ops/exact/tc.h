@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The drivers (tc_linear.c, tc_attention.c) bring the factors of a product into
- * two packed forms, rounded, with their exponents beside them, and filled up
+ * two packed forms, rounded, with their exponents next to them, and filled up
  * with (+0)(+0) to whole groups of 16 products.
  *     rows   [K/16][m][16]   one row's 16 products of a group together
  *     lanes  [K/16][16][TC_NR]   results side by side
@@ -72,7 +72,7 @@ const tt_tc_kernels *exact_tc_kernels(int unit);
 
 void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit);
 void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit);
-int64_t exact_tc_attention_laid(const tt_attention_args *a);
+int64_t exact_tc_attention_packed(const tt_attention_args *a);
 
 #endif
 #endif

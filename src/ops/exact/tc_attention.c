@@ -27,15 +27,15 @@ typedef struct work {
     float *s;          /* [TC_KEY_BLOCK, TC_NR]                               */
 } work;
 
-static const plan *plan_of(const exact_walk *w)
+static const plan *tc_attention_plan_of(const exact_walk *w)
 {
     return (const plan *)(const void *)w;
 }
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). */
-static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
-                       int64_t group)
+static int64_t tc_attention_work_of(work *w, float *p, const plan *e,
+                                    int64_t keys, int64_t group)
 {
     int64_t at = 0, D = e->walk.a->D;
     w->q = exact_take(p, &at, group * TC_LANES_FLOATS(e->Dk));
@@ -46,9 +46,9 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     return at;
 }
 
-static int64_t work_at(work *w, float *p, const plan *e)
+static int64_t tc_attention_work_at(work *w, float *p, const plan *e)
 {
-    return work_of(w, p, e, TC_KEY_BLOCK, e->walk.tuned->group);
+    return tc_attention_work_of(w, p, e, TC_KEY_BLOCK, e->walk.tuned->group);
 }
 
 static tc_rows rows_at(float *p, int64_t m, int64_t K)
@@ -61,12 +61,13 @@ static tc_lanes lanes_at(float *p, int64_t K)
     return (tc_lanes){p, (int32_t *)(p + TC_NR * K)};
 }
 
-static void queries(const exact_walk *walk, float *memory, exact_place at)
+static void tc_attention_queries(const exact_walk *walk, float *memory,
+                                 exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = tc_attention_plan_of(walk);
     work w;
-    work_at(&w, memory, e);
+    tc_attention_work_at(&w, memory, e);
     e->kn->pack_lanes(lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                       a->q + at.i0 * a->q_stride + at.h * a->D, a->q_stride,
                       at.live, a->D);
@@ -77,25 +78,26 @@ static void queries(const exact_walk *walk, float *memory, exact_place at)
 
 /* The packed form of a block of n keys: k as rows [Dk/16, n, 16], then v and
  * the ones as rows [n/16, D + 1, 16]. */
-static int64_t room(const exact_walk *walk, int64_t n)
+static int64_t tc_attention_workspace(const exact_walk *walk, int64_t n)
 {
-    return TC_ROWS_FLOATS(n, plan_of(walk)->Dk) +
+    return TC_ROWS_FLOATS(n, tc_attention_plan_of(walk)->Dk) +
            TC_ROWS_FLOATS(walk->a->D + 1, exact_round_up(n, TC_GROUP));
 }
 
-static tc_rows values_at(const plan *e, float *laid, int64_t n)
+static tc_rows tc_attention_values_at(const plan *e, float *packed, int64_t n)
 {
-    return rows_at(laid + TC_ROWS_FLOATS(n, e->Dk), e->walk.a->D + 1,
+    return rows_at(packed + TC_ROWS_FLOATS(n, e->Dk), e->walk.a->D + 1,
                    exact_round_up(n, TC_GROUP));
 }
 
-static void keys(const exact_walk *walk, float *laid, exact_place at)
+static void tc_attention_keys(const exact_walk *walk, float *packed,
+                              exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
-    e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n,
+    const plan *e = tc_attention_plan_of(walk);
+    e->kn->pack_rows(rows_at(packed, at.n, e->Dk), at.n,
                      at.k, at.stride, at.n, a->D);
-    const tc_rows v = values_at(e, laid, at.n);
+    const tc_rows v = tc_attention_values_at(e, packed, at.n);
     e->kn->pack_cols(v, a->D + 1, at.v, at.stride, a->D, at.n);
     for (int64_t j = 0; j < exact_round_up(at.n, TC_GROUP); j++) {
         const int64_t one = (j / TC_GROUP * (a->D + 1) + a->D) * TC_GROUP +
@@ -113,27 +115,28 @@ static void hide(const tt_attention_args *a, exact_place at, float *s)
             s[j * TC_NR + i] = TC_HIDDEN;
 }
 
-static void panel(const exact_walk *walk, float *memory, float *laid,
-                  exact_place at)
+static void tc_attention_panel(const exact_walk *walk, float *memory,
+                               float *packed, exact_place at)
 {
     const tt_attention_args *a = walk->a;
-    const plan *e = plan_of(walk);
+    const plan *e = tc_attention_plan_of(walk);
     int64_t D = a->D, up = exact_round_up(at.n, TC_GROUP);
     float scale = exact_adds(a) ? TC_LOG2E : a->scale * TC_LOG2E;
     float alpha[TC_NR];
     work w;
-    work_at(&w, memory, e);
+    tc_attention_work_at(&w, memory, e);
     float *acc = w.acc + at.g * (D + 1) * TC_NR;
     tc_lanes p = lanes_at(w.p, up);
     memset(w.s, 0, (size_t)(at.n * TC_NR) * sizeof *w.s);
-    e->kn->tile(w.s, at.n, rows_at(laid, at.n, e->Dk),
+    e->kn->tile(w.s, at.n, rows_at(packed, at.n, e->Dk),
                          lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                          e->Dk / TC_GROUP);
     if (exact_adds(a)) exact_add_bias(walk, at, w.s);
     if (a->key_mask) hide(a, at, w.s);
     e->kn->weights(p, w.s, at.n, scale, w.m + at.g * TC_NR, alpha);
     e->kn->shrink(acc, alpha, D + 1);
-    e->kn->tile(acc, D + 1, values_at(e, laid, at.n), p, up / TC_GROUP);
+    e->kn->tile(acc, D + 1, tc_attention_values_at(e, packed, at.n), p,
+                up / TC_GROUP);
 }
 
 /* o [D] of query i of panel g. */
@@ -146,38 +149,41 @@ static void give_one(const exact_walk *walk, const work *w, int64_t g,
         o[d] = acc[d * TC_NR] / acc[D * TC_NR];
 }
 
-static void give(const exact_walk *walk, float *memory, exact_place at)
+static void tc_attention_give(const exact_walk *walk, float *memory,
+                              exact_place at)
 {
     const tt_attention_args *a = walk->a;
     work w;
-    work_at(&w, memory, plan_of(walk));
+    tc_attention_work_at(&w, memory, tc_attention_plan_of(walk));
     for (int64_t i = 0; i < at.live; i++)
         give_one(walk, &w, at.g, i,
                  a->o + ((at.i0 + i) * a->H + at.h) * a->D);
 }
 
-static plan plan_for(const tt_attention_args *a, int unit)
+static plan tc_attention_plan_for(const tt_attention_args *a, int unit)
 {
     plan e = {.walk = {.a = a, .tuned = exact_tuned(exact_kernels()->level),
                        .nr = TC_NR, .block = TC_KEY_BLOCK,
-                       .queries = queries, .room = room, .keys = keys,
-                       .panel = panel, .give = give},
+                       .queries = tc_attention_queries,
+                           .workspace = tc_attention_workspace,
+                               .keys = tc_attention_keys,
+                       .panel = tc_attention_panel, .give = tc_attention_give},
               .kn = exact_tc_kernels(unit),
               .Dk = exact_round_up(a->D, TC_GROUP)};
     work counted;
-    e.walk.floats = work_at(&counted, NULL, &e);
+    e.walk.floats = tc_attention_work_at(&counted, NULL, &e);
     return e;
 }
 
-int64_t exact_tc_attention_laid(const tt_attention_args *a)
+int64_t exact_tc_attention_packed(const tt_attention_args *a)
 {
-    const plan e = plan_for(a, 0);
-    return exact_walk_laid(&e.walk);
+    const plan e = tc_attention_plan_for(a, 0);
+    return exact_walk_packed(&e.walk);
 }
 
 void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit)
 {
-    const plan e = plan_for(a, unit);
+    const plan e = tc_attention_plan_for(a, unit);
     exact_walk_all(ctx, &e.walk);
 }
 

@@ -100,7 +100,7 @@ INLINE vi vi_load(const int32_t *x)
     return v;
 }
 
-/* Both halves of an exponent of rows beside those of two vectors of lanes. */
+/* Both halves of an exponent of rows next to those of two vectors of lanes. */
 INLINE vh exponents(int32_t row, const int32_t *lanes)
 {
     vi both = {0};
@@ -267,10 +267,10 @@ INLINE void put_lanes(tc_lanes b, int64_t at, const vs f[2], const vi e[2])
     memcpy(b.e + at / 2, &both, sizeof both);
 }
 
-/* A lane that nobody reads is full of zeros that have exponent 0: its sums are
+/* A lane that no one reads is full of zeros that have exponent 0: its sums are
  * out of range with a row of zeros or tiny numbers alone. */
-static void pack_lanes(tc_lanes b, const float *x, int64_t ld, int64_t live,
-                       int64_t K)
+static void tc_vector_pack_lanes(tc_lanes b, const float *x, int64_t ld,
+                                 int64_t live, int64_t K)
 {
     vi read[TC_NR / W];
     for (int j = 0; j < TC_NR; j++) read[j / W][j % W] = -(j < live);
@@ -370,14 +370,14 @@ static void shrink(float *acc, const float *alpha, int64_t D)
                      vs_load(acc + d * TC_NR + i) * vs_load(alpha + i));
 }
 
-static void pack_rows(tc_rows a, int64_t m, const float *x, int64_t ld,
-                      int64_t rows, int64_t K)
+static void tc_vector_pack_rows(tc_rows a, int64_t m, const float *x,
+                                int64_t ld, int64_t rows, int64_t K)
 {
     pack(a, m, x, (const int64_t[]){ld, 1}, rows, K);
 }
 
-static void pack_cols(tc_rows a, int64_t m, const float *x, int64_t ld,
-                      int64_t rows, int64_t K)
+static void tc_vector_pack_cols(tc_rows a, int64_t m, const float *x,
+                                int64_t ld, int64_t rows, int64_t K)
 {
     pack(a, m, x, (const int64_t[]){1, ld}, rows, K);
 }
@@ -395,8 +395,8 @@ CLASS(sm90, TC_SM90)
 
 #define TC_OF(name_, class)                                                    \
     {                                                                          \
-        .name = name_, .tile = tile_##class, .pack_rows = pack_rows,           \
-        .pack_cols = pack_cols, .pack_lanes = pack_lanes, .weights = weights,  \
-        .shrink = shrink,                                                      \
+        .name = name_, .tile = tile_##class, .pack_rows = tc_vector_pack_rows, \
+        .pack_cols = tc_vector_pack_cols, .pack_lanes = tc_vector_pack_lanes,  \
+        .weights = weights, .shrink = shrink,                                  \
     }
 #define TC_KERNELS(name_) {TC_OF(name_, sm80), TC_OF(name_, sm90)}

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * None of them changes a bit: they say which outputs are computed together, in
- * what order outputs come, how many products of a chain are laid out at a time
+ * what order outputs come, how many products of a chain are packed at a time
  * (between them its sum waits in memory, as the float that it is) and how an
  * output is stored. The chain of an output stays as it is.
  * tests/ops/test_tuning.c takes every one to its ends. Those that are part of
@@ -19,25 +19,25 @@
 
 typedef struct exact_tuning {
     /* Linear layers of classes f32, amx and vdp (product.c). */
-    int64_t rows;        /* of x, laid out at a time, about: a slice of them,
+    int64_t rows;        /* of x, packed at a time, about: a slice of them,
                           * the weights of a tile and the outputs of a unit fit
                           * a core's second cache                             */
     int64_t packed_rows; /* the same where weights are packed, which is done for
                           * every block of rows; for more than two of them
                           * classes amx and vdp may round all weights once    */
     int64_t slice;       /* products taken together, in TT_DOT_BLOCK; of
-                          * turned weights always one of them                 */
+                          * transposed weights always one of them             */
     int64_t tiles;       /* of outputs in a unit of work, at most; a quarter of
-                          * it of turned weights, whose tiles are wider       */
+                          * it of transposed weights, whose tiles are wider   */
     int64_t units;       /* of work per thread, at least                      */
     int64_t bf16_rows;   /* of x, at most, for which weights that are stored as
                           * bf16 are taken as they are and not widened first
                           * (f32, where kernels can)                          */
-    int64_t turned_rows; /* of x, at least, for which weights are turned
-                          * (linear_turned.c, where kernels can: class f32,
+    int64_t transposed_rows; /* of x, at least, for which weights are transposed
+                          * (linear_transposed.c, where kernels can: class f32,
                           * so the rows of avx2 and avx512)                   */
-    int64_t once_rows;   /* of x, at least, for which they are turned once, into
-                          * scratch memory, and not for every block of rows   */
+    int64_t once_rows;   /* of x, at least, for which they are transposed
+                          * once, into scratch memory, and not by block       */
     int64_t far;         /* bytes of outputs that no cache keeps until all are
                           * there; whole tiles of them are stored around the
                           * caches, if their rows begin where lines do        */
@@ -48,7 +48,7 @@ typedef struct exact_tuning {
                           * above): their weights of a panel stay in a core's
                           * first cache                                       */
     /* Convolutions (conv.c, bf16_conv.c). */
-    int64_t conv_inputs; /* bytes of them in a unit of work, about: beside
+    int64_t conv_inputs; /* bytes of them in a unit of work, about: next to
                           * weights of one panel they fit a core's second
                           * cache                                             */
     int64_t conv_slice;  /* products taken together in class f32, in
@@ -72,7 +72,7 @@ typedef struct exact_tuning {
     X(tiles, 1, 1 << 20)                                                       \
     X(units, 1, 1024)                                                          \
     X(bf16_rows, 0, 1 << 20)                                                   \
-    X(turned_rows, 1, 1 << 20)                                                 \
+    X(transposed_rows, 1, 1 << 20)                                             \
     X(once_rows, 1, 1 << 20)                                                   \
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \

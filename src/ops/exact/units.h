@@ -24,12 +24,12 @@ typedef struct exact_units {
 
 typedef struct exact_unit {
     int64_t row, from;   /* its first piece                                   */
-    int64_t n;           /* its pieces; 0 behind the last unit                */
+    int64_t n;           /* its pieces; 0 after the last unit                 */
 } exact_unit;
 
-/* The unit behind one; of n = 0 the one that begins there. */
-static inline exact_unit exact_unit_behind(const exact_units *all,
-                                           exact_unit u)
+/* The unit after one; of n = 0 the one that begins there. */
+static inline exact_unit exact_unit_next(const exact_units *all,
+                                         exact_unit u)
 {
     u.from += u.n;
     if (u.from == all->cols) {
@@ -48,7 +48,7 @@ static inline exact_unit exact_unit_behind(const exact_units *all,
 }
 
 /* Units before the first one that may be smaller: those of whole rows, and of
- * the next row as many as leave behind them what may become smaller. */
+ * the next row as many as leave after them what may become smaller. */
 static inline int64_t exact_even_units(const exact_units *all)
 {
     const int64_t small = all->threads > 1 ? 2 * all->threads * all->most : 0;
@@ -74,7 +74,7 @@ static inline exact_unit exact_unit_at(const exact_units *all, int64_t i)
 {
     int64_t j = exact_least(i, exact_even_units(all));
     exact_unit u = exact_even_unit(all, j);
-    for (; j <= i; j++) u = exact_unit_behind(all, u);
+    for (; j <= i; j++) u = exact_unit_next(all, u);
     return u;
 }
 
@@ -82,7 +82,7 @@ static inline int64_t exact_units_count(const exact_units *all)
 {
     int64_t n = exact_even_units(all);
     exact_unit u = exact_even_unit(all, n);
-    while ((u = exact_unit_behind(all, u)).n > 0) n++;
+    while ((u = exact_unit_next(all, u)).n > 0) n++;
     return n;
 }
 

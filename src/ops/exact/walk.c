@@ -36,16 +36,17 @@ void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
              D, NULL, false);
 }
 
-int64_t exact_walk_laid(const exact_walk *w)
+int64_t exact_walk_packed(const exact_walk *w)
 {
     const int64_t rest = w->a->N % w->block;
-    return w->a->N / w->block * w->room(w, w->block) + w->room(w, rest);
+    return w->a->N / w->block * w->workspace(w, w->block) + w->workspace(w,
+                                                                         rest);
 }
 
 /* The block that begins with key j0. */
 static float *block_at(const exact_walk *w, float *head, int64_t j0)
 {
-    return head + j0 / w->block * w->room(w, w->block);
+    return head + j0 / w->block * w->workspace(w, w->block);
 }
 
 /* Panel g of the queries [i0, i1) of head h. */
@@ -58,7 +59,7 @@ static exact_place panel_at(const exact_walk *w, int64_t h, int64_t i0,
 }
 
 /* Queries [i0, i1) of head h: one group of panels. */
-static void walk_group(const exact_walk *w, float *memory, float *laid,
+static void walk_group(const exact_walk *w, float *memory, float *packed,
                        int64_t h, int64_t i0, int64_t i1)
 {
     const int64_t panels = exact_parts(i1 - i0, w->nr);
@@ -69,7 +70,7 @@ static void walk_group(const exact_walk *w, float *memory, float *laid,
             exact_place at = panel_at(w, h, i0, i1, g);
             at.j0 = j0;
             at.n = exact_least(w->a->N - j0, w->block);
-            w->panel(w, memory, block_at(w, laid, j0), at);
+            w->panel(w, memory, block_at(w, packed, j0), at);
         }
     for (int64_t g = 0; g < panels; g++)
         w->give(w, memory, panel_at(w, h, i0, i1, g));
@@ -103,37 +104,38 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
                                         ctx->nthreads);
     exact_cut c = {.all = panels, .panels = exact_parts(panels, most)};
     /* all at once where that takes no memory of its own */
-    c.heads = w->a->laid ? w->a->H
+    c.heads = w->a->packed ? w->a->H
                          : heads_of(w->a->H, exact_parts(panels, c.panels),
                                     ctx->nthreads, w->tuned->head_groups);
     c.threads = exact_least(ctx->nthreads, c.heads * panels);
     c.ahead = tt_shares(ctx, group_work(w->a, c.heads));
     const int64_t held = exact_least(c.ahead ? 2 * c.heads : c.heads, w->a->H);
-    c.laid = w->a->laid ? 0 : held * exact_walk_laid(w);
+    c.packed = w->a->packed ? 0 : held * exact_walk_packed(w);
     return c;
 }
 
 /* Heads that are taken together. */
 typedef struct batch {
     int64_t h0, heads;       /* [h0, h0 + heads)                              */
-    float *laid;             /* [heads, exact_walk_laid()]                    */
+    float *packed;           /* [heads, exact_walk_packed()]                */
 } batch;
 
-/* Batch i; no heads behind the last. The memory `laid` is that of all heads, or
- * of those that are laid out at a time. */
-static batch batch_of(const exact_walk *w, exact_cut cut, float *laid,
+/* Batch i; no heads after the last. The memory `packed` is that of all heads,
+ * or of those that are packed at a time. */
+static batch batch_of(const exact_walk *w, exact_cut cut, float *packed,
                       int64_t i)
 {
     const int64_t h0 = i * cut.heads;
-    const int64_t at = w->a->laid ? h0 : cut.ahead ? i % 2 * cut.heads : 0;
+    const int64_t at = w->a->packed ? h0 : cut.ahead ? i % 2 * cut.heads : 0;
     return (batch){.h0 = h0, .heads = exact_least(w->a->H - h0, cut.heads),
-                   .laid = laid + at * exact_walk_laid(w)};
+                   .packed = packed + at * exact_walk_packed(w)};
 }
 
-/* Blocks of keys of a head that are to be laid out. */
+/* Blocks of keys of a head that are to be packed. */
 static int64_t new_blocks(const exact_walk *w)
 {
-    return exact_parts(w->a->N, w->block) - exact_parts(w->a->good, w->block);
+    return exact_parts(w->a->N, w->block) - exact_parts(w->a->n_packed,
+                                                        w->block);
 }
 
 /* Floats of a thread: a block of keys and values that are stored as bf16
@@ -148,7 +150,7 @@ static int64_t own_floats(const exact_walk *w)
 static void locate_keys(const exact_walk *w, exact_place *at, float *memory)
 {
     const tt_attention_args *a = w->a;
-    const int64_t from = (at->j0 - a->good) * a->kv_stride + at->h * a->D;
+    const int64_t from = (at->j0 - a->n_packed) * a->kv_stride + at->h * a->D;
     float *k = memory, *v = memory + at->n * a->D;
     if (!a->bf16) {
         at->k = a->k + from, at->v = a->v + from, at->stride = a->kv_stride;
@@ -161,27 +163,29 @@ static void locate_keys(const exact_walk *w, exact_place *at, float *memory)
     at->k = k, at->v = v, at->stride = a->D;
 }
 
-static void lay(const exact_walk *w, float *memory, const batch *b, int64_t u)
+static void walk_lay(const exact_walk *w, float *memory, const batch *b,
+                     int64_t u)
 {
     const int64_t blocks = new_blocks(w), h = u / blocks;
-    const int64_t j0 = (exact_parts(w->a->good, w->block) + u % blocks)
+    const int64_t j0 = (exact_parts(w->a->n_packed, w->block) + u % blocks)
                        * w->block;
     exact_place at = {.h = b->h0 + h, .j0 = j0,
                       .n = exact_least(w->a->N - j0, w->block)};
     locate_keys(w, &at, memory + own_floats(w) * tt_thread_id());
-    w->keys(w, block_at(w, b->laid + h * exact_walk_laid(w), j0), at);
+    w->keys(w, block_at(w, b->packed + h * exact_walk_packed(w), j0), at);
 }
 
 static void lay_batch(tt_ctx *ctx, const exact_walk *w, float *memory,
                       const batch *b)
 {
     const tt_attention_args *a = w->a;
-    TT_PARALLEL_FOR_DYNAMIC(ctx, b->heads * (a->N - a->good) * a->D)
-    for (int64_t u = 0; u < b->heads * new_blocks(w); u++) lay(w, memory, b, u);
+    TT_PARALLEL_FOR_DYNAMIC(ctx, b->heads * (a->N - a->n_packed) * a->D)
+    for (int64_t u = 0; u < b->heads * new_blocks(w); u++)
+        walk_lay(w, memory, b, u);
 }
 
-/* The groups of a batch, and behind them what is to be laid out of the next
- * one, if any: so nobody waits for the last group. */
+/* The groups of a batch, and after them what is to be packed of the next
+ * one, if any: so no one waits for the last group. */
 static void one_batch(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
                       float *memory, const batch *b, const batch *next)
 {
@@ -198,21 +202,21 @@ static void one_batch(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
         for (int64_t i = 0; i < units; i++) {
             const exact_unit u = exact_unit_at(&groups, i);
             walk_group(w, memory + per * tt_thread_id(),
-                       b->laid + u.row * exact_walk_laid(w), b->h0 + u.row,
+                       b->packed + u.row * exact_walk_packed(w), b->h0 + u.row,
                        u.from * w->nr,
                        exact_least(a->T, (u.from + u.n) * w->nr));
         }
         TT_SHARED
-        for (int64_t u = 0; u < after; u++) lay(w, memory, next, u);
+        for (int64_t u = 0; u < after; u++) walk_lay(w, memory, next, u);
     }
 }
 
 static void all_batches(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
-                        float *memory, float *laid)
+                        float *memory, float *packed)
 {
-    batch b = batch_of(w, cut, laid, 0);
+    batch b = batch_of(w, cut, packed, 0);
     for (int64_t i = 1; b.heads > 0; i++) {
-        const batch next = batch_of(w, cut, laid, i);
+        const batch next = batch_of(w, cut, packed, i);
         if (i == 1 || !cut.ahead) lay_batch(ctx, w, memory, &b);
         one_batch(ctx, w, cut, memory, &b,
                   cut.ahead && next.heads > 0 ? &next : NULL);
@@ -222,14 +226,14 @@ static void all_batches(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
 {
-    float *const stays = w->a->laid;
+    float *const stays = w->a->packed;
     if ((w->a->T <= 0 && !stays) || w->a->H <= 0) return;
     const exact_cut cut = exact_walk_cut(ctx, w);
     const int64_t per = own_floats(w);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const int64_t room = exact_round_up(cut.laid, 16);
-    float *own = tt_scratch(ctx, room + per * ctx->nthreads);
-    if (own) all_batches(ctx, w, cut, own + room, stays ? stays : own);
+    const int64_t workspace = exact_round_up(cut.packed, 16);
+    float *own = tt_scratch(ctx, workspace + per * ctx->nthreads);
+    if (own) all_batches(ctx, w, cut, own + workspace, stays ? stays : own);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -2,14 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The keys and values of a head are laid out once, by all threads, block after
+ * The keys and values of a head are packed once, by all threads, block after
  * block of the definition. Then a unit of work is a group of query panels (nr
  * queries each, along the vector) that walks the blocks together, so that a
  * block serves every panel of the group from a core's own cache (units.h).
  * Where a head has too few groups for all threads, several heads are taken at
  * a time. Threads that find no group of these any more lay out the next ones.
- * What a layout and a block's sums are is the class's. What is laid out may
- * stay for later calls, which then lay out the blocks behind it alone; all
+ * What a layout and a block's sums are is the class's. What is packed may
+ * stay for later calls, which then lay out the blocks after it alone; all
  * heads are taken at once then.
  */
 #ifndef TT_OPS_EXACT_WALK_H
@@ -29,8 +29,8 @@ typedef struct exact_place {
 } exact_place;
 
 /* A class's part; a driver has it as its first member. `memory` is that of one
- * thread, `floats` long, and `laid` that of a block's keys and values; neither
- * is set to anything. */
+ * thread, `floats` long, and `packed` that of a block's keys and values;
+ * neither is set to anything. */
 typedef struct exact_walk exact_walk;
 struct exact_walk {
     const tt_attention_args *a;
@@ -40,12 +40,12 @@ struct exact_walk {
     int64_t floats;
     /* Lay out the queries (at most nr) of panel g, whose sums begin. */
     void (*queries)(const exact_walk *w, float *memory, exact_place at);
-    /* Floats that n keys and values take when they are laid out. */
-    int64_t (*room)(const exact_walk *w, int64_t n);
+    /* Floats that n keys and values take when they are packed. */
+    int64_t (*workspace)(const exact_walk *w, int64_t n);
     /* Lay out the block's keys and values. */
-    void (*keys)(const exact_walk *w, float *laid, exact_place at);
+    void (*keys)(const exact_walk *w, float *packed, exact_place at);
     /* Panel g against the block. */
-    void (*panel)(const exact_walk *w, float *memory, float *laid,
+    void (*panel)(const exact_walk *w, float *memory, float *packed,
                   exact_place at);
     /* The answers of panel g after the last block. */
     void (*give)(const exact_walk *w, float *memory, exact_place at);
@@ -54,7 +54,7 @@ struct exact_walk {
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
 
 /* Floats of the keys and values of a head. */
-int64_t exact_walk_laid(const exact_walk *w);
+int64_t exact_walk_packed(const exact_walk *w);
 
 /* How queries are cut into groups. */
 typedef struct exact_cut {
@@ -62,9 +62,9 @@ typedef struct exact_cut {
     int64_t panels;          /* of a group, at most                           */
     int64_t heads;           /* taken at a time                               */
     int64_t threads;         /* that may get a group                          */
-    bool ahead;              /* the next heads are laid out meanwhile         */
-    int64_t laid;            /* floats of the keys and values of those heads,
-                                unless they stay in a->laid                   */
+    bool ahead;              /* the next heads are packed meanwhile           */
+    int64_t packed;          /* floats of the keys and values of those heads,
+                                unless they stay in a->packed                 */
 } exact_cut;
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
 

@@ -13,8 +13,8 @@
 
 #include "ops/bf16.h"
 
-static float chain(float c, const float *a, int64_t step, const float *b,
-                   int64_t n)
+static float amx_chain(float c, const float *a, int64_t step, const float *b,
+                       int64_t n)
 {
     c = bf16_flush(c);
     for (int64_t k0 = 0; k0 < n; k0 += BF16_GROUP) {
@@ -30,7 +30,7 @@ static float chain(float c, const float *a, int64_t step, const float *b,
 }
 
 const golden_class golden_amx = {
-    .block = BF16_GROUP, .factor = bf16_round, .chain = chain,
+    .block = BF16_GROUP, .factor = bf16_round, .chain = amx_chain,
     .attend = golden_attend_blocks,
 };
 

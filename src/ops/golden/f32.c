@@ -23,13 +23,13 @@
 
 /* ---- products ------------------------------------------------------------ */
 
-static tt_real same(tt_real x)
+static tt_real f32_same(tt_real x)
 {
     return x;
 }
 
-static tt_real chain(tt_real c, const tt_real *a, int64_t step,
-                     const tt_real *b, int64_t n)
+static tt_real golden_f32_chain(tt_real c, const tt_real *a, int64_t step,
+                                const tt_real *b, int64_t n)
 {
     for (int64_t k = 0; k < n; k += BLOCK) {
         tt_real sum;
@@ -41,7 +41,7 @@ static tt_real chain(tt_real c, const tt_real *a, int64_t step,
 }
 
 const golden_class golden_f32 = {
-    .block = BLOCK, .factor = same, .chain = chain,
+    .block = BLOCK, .factor = f32_same, .chain = golden_f32_chain,
 };
 
 /* The layer of widened weights w; golden.h has no const there. */

@@ -16,8 +16,8 @@
 #include "ops/gather.h"
 #include "tether/mathfn.h"
 
-static void round_all(float *y, const float *x, int64_t n,
-                      const golden_class *class)
+static void factors_round_all(float *y, const float *x, int64_t n,
+                              const golden_class *class)
 {
     for (int64_t i = 0; i < n; i++) y[i] = class->factor(x[i]);
 }
@@ -31,11 +31,11 @@ void golden_factors_linear(tt_ctx *ctx, const tt_linear_args *a,
     float *own = tt_scratch(ctx, i * ctx->nthreads);
     if (own) {
         tt_widen_at(wide, a->w, 0, o * i);
-        round_all(wide, wide, o * i, class);
+        factors_round_all(wide, wide, o * i, class);
         TT_PARALLEL_FOR(ctx)
         for (int64_t r = 0; r < a->n; r++) {
             float *row = own + i * tt_thread_id();
-            round_all(row, a->x + r * i, i, class);
+            factors_round_all(row, a->x + r * i, i, class);
             for (int64_t c = 0; c < o; c++) {
                 float s = class->chain(0, row, 1, wide + c * i, i);
                 a->y[r * o + c] = a->b ? s + a->b[c] : s;
@@ -95,14 +95,15 @@ void golden_factors_attention(tt_ctx *ctx, const tt_attention_args *a,
     golden_head r = {.class = class, .a = a, .q = q, .k = k, .v = v};
     for (; acc && r.h < a->H; r.h++) {
         for (int64_t t = 0; t < a->T; t++)
-            round_all(q + t * D, a->q + t * a->q_stride + r.h * D, D, class);
+            factors_round_all(q + t * D, a->q + t * a->q_stride + r.h * D, D,
+                              class);
         for (int64_t j = 0; j < a->N; j++) {
             int64_t at = j * a->kv_stride + r.h * D;
             take_numbers(k + j * D, a->k, at, D, a->bf16);
             take_numbers(v + j * D, a->v, at, D, a->bf16);
         }
-        round_all(k, k, a->N * D, class);
-        round_all(v, v, a->N * D, class);
+        factors_round_all(k, k, a->N * D, class);
+        factors_round_all(v, v, a->N * D, class);
         TT_PARALLEL_FOR(ctx)
         for (int64_t i = 0; i < a->T; i++)
             class->attend(&r, i, a->o + (i * a->H + r.h) * D,

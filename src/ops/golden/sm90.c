@@ -12,14 +12,14 @@
 
 #ifndef TT_REAL_DOUBLE
 
-static float chain(float c, const float *a, int64_t step, const float *b,
-                   int64_t n)
+static float sm90_chain(float c, const float *a, int64_t step, const float *b,
+                        int64_t n)
 {
     return tc_chain(tc_sm90, c, a, step, b, n);
 }
 
 const golden_class golden_sm90 = {
-    .block = 16, .factor = tc_factor, .chain = chain,
+    .block = 16, .factor = tc_factor, .chain = sm90_chain,
     .attend = golden_tensor_core_attend,
 };
 

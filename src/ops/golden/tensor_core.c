@@ -10,7 +10,7 @@
 
 /* The logit of a key, before it is multiplied by the scale of exponents: the
  * bare sum where nothing is added to it. */
-static float logit(const golden_head *r, int64_t i, int64_t j)
+static float tensor_core_logit(const golden_head *r, int64_t i, int64_t j)
 {
     const tt_attention_args *a = r->a;
     if (a->key_mask && !a->key_mask[j]) return TC_HIDDEN;
@@ -31,7 +31,7 @@ void golden_tensor_core_attend(const golden_head *r, int64_t i, float *o,
         int64_t n = a->N - j0 < TC_KEY_BLOCK ? a->N - j0 : TC_KEY_BLOCK;
         float top = -INFINITY;
         for (int64_t j = 0; j < n; j++) {
-            p[j] = logit(r, i, j0 + j);
+            p[j] = tensor_core_logit(r, i, j0 + j);
             if (p[j] > top) top = p[j];
         }
         const float before = m;

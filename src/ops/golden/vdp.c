@@ -13,8 +13,8 @@
 
 #include "ops/bf16.h"
 
-static float chain(float c, const float *a, int64_t step, const float *b,
-                   int64_t n)
+static float vdp_chain(float c, const float *a, int64_t step, const float *b,
+                       int64_t n)
 {
     c = bf16_flush(c);
     for (int64_t k = 0; k < n; k += 2) {
@@ -27,7 +27,7 @@ static float chain(float c, const float *a, int64_t step, const float *b,
 }
 
 const golden_class golden_vdp = {
-    .block = 2, .factor = bf16_round, .chain = chain,
+    .block = 2, .factor = bf16_round, .chain = vdp_chain,
     .attend = golden_attend_blocks,
 };
 

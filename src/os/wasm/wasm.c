@@ -137,7 +137,7 @@ char *os_realpath(const char *path, char *out)
     return out ? strcpy(out, path) : strdup(path);
 }
 
-static void fill(char *pattern)
+static void wasm_fill(char *pattern)
 {
     static uint32_t state = 12345;
     for (char *c = pattern + strlen(pattern) - 6; *c; c++) {
@@ -148,13 +148,13 @@ static void fill(char *pattern)
 
 int os_mkstemp(char *pattern)
 {
-    fill(pattern);
+    wasm_fill(pattern);
     return os_open(pattern, O_RDWR | O_CREAT | O_EXCL);
 }
 
 char *os_mkdtemp(char *pattern)
 {
-    fill(pattern);
+    wasm_fill(pattern);
     return mkdir(pattern, 0700) ? NULL : pattern;
 }
 

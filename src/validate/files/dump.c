@@ -27,7 +27,7 @@ static void list_kinds(dump_run *d);
 
 /* ---- files --------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
+static int dump_by_place(const void *a, const void *b)
 {
     const tt_entry *x = *(const tt_entry *const *)a;
     const tt_entry *y = *(const tt_entry *const *)b;
@@ -42,11 +42,11 @@ static const tt_entry **in_order(tt_ctx *ctx, const tt_file *f)
     const tt_entry **order = tt_alloc(ctx, &ctx->scratch, n, sizeof *order,
                                       "a list of tensors");
     for (int64_t i = 0; order && i < n; i++) order[i] = tt_file_entry(f, i);
-    if (order && n > 1) qsort(order, (size_t)n, sizeof *order, by_place);
+    if (order && n > 1) qsort(order, (size_t)n, sizeof *order, dump_by_place);
     return order;
 }
 
-static tt_status open_files(dump_run *d)
+static tt_status dump_open_files(dump_run *d)
 {
     const tt_dump_options *o = d->opt;
     TT_TRY(tt_file_open(d->ctx, &d->f.want, o->want));
@@ -74,7 +74,7 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
     for (int i = 0; i < RUN_KINDS; i++) d.of[i].row = -1;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (r && o->injected) r->apart = true;
-    if (!open_files(&d)) {
+    if (!dump_open_files(&d)) {
         const tt_entry **order = in_order(ctx, d.f.want);
         if (order) compare_all(&d, order);
     }
@@ -157,7 +157,7 @@ static void kind_of(char *out, size_t size, const char *name)
     out[n] = '\0';
 }
 
-static int by_text(const void *a, const void *b)
+static int dump_by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -174,7 +174,7 @@ static void list_kinds(dump_run *d)
         d->kind[i] = tt_strdup(d->ctx, &d->ctx->scratch, kind);
     }
     if (!d->ctx->status && n > 1)
-        qsort(d->kind, (size_t)n, sizeof *d->kind, by_text);
+        qsort(d->kind, (size_t)n, sizeof *d->kind, dump_by_text);
 }
 
 /* Do they have any tensor of this kind? */
@@ -184,7 +184,8 @@ static bool knows_kind(const dump_run *d, const char *name)
     const char *key = kind;
     const int64_t n = tt_file_count(d->f.got);
     kind_of(kind, sizeof kind, name);
-    return n && bsearch(&key, d->kind, (size_t)n, sizeof *d->kind, by_text);
+    return n && bsearch(&key, d->kind, (size_t)n, sizeof *d->kind,
+                        dump_by_text);
 }
 
 enum { KINDS_SAID = 12 };

@@ -66,8 +66,8 @@ tt_file *history_file(const dump_run *d, run_kind which, const tt_entry *ours);
 
 /* ---- names (dump.c) ------------------------------------------------------ */
 
-/* The number at s, behind "chunk." or "step." of a name, and *end behind its
- * digits; -1 when there is none. More than 2^31 - 1 counts as none: nobody runs
+/* The number at s, after "chunk." or "step." of a name, and *end after its
+ * digits; -1 when there is none. More than 2^31 - 1 counts as none: no one runs
  * as many chunks or steps, and whoever goes on from it may add to it. */
 int64_t dump_number(const char *s, const char **end);
 

@@ -6,7 +6,7 @@
  *         wrong tensor and the named one before it, in a run with theirs given
  *         at every point. When the tensor is shown, the mistakes of each of
  *         them are tried (chain.h).
- *         Beside them, what a mistake of the model may have taken instead:
+ *         Next to them, what a mistake of the model may have taken instead:
  *         keys and values of passes before, modulations of other blocks. So
  *         the trials wait until all blocks of the pass have been seen.
  *         Where every bit counts, the classes are tried first (classes.c), of
@@ -62,7 +62,8 @@ static void *copy_of(tt_ctx *ctx, tt_arena *mem, const void *from, size_t n)
     return to;
 }
 
-static void *kept(tt_explain *e, tt_ctx *ctx, const void *from, size_t n)
+static void *explain_kept(tt_explain *e, tt_ctx *ctx, const void *from,
+                          size_t n)
 {
     e->bytes += n;
     return copy_of(ctx, &e->arena, from, n);
@@ -77,7 +78,7 @@ static void forget(tt_explain *e)
 }
 
 /* Rows of its result, or what they are a divisor of. */
-static int64_t *rows_of(op_call *q)
+static int64_t *explain_rows_of(op_call *q)
 {
     switch (q->kind) {
     case OP_ATTENTION: return &q->attn.T;
@@ -88,12 +89,12 @@ static int64_t *rows_of(op_call *q)
 
 /* Each bit of a large product's first rows says as much as all of them, so the
  * chain begins there and has these alone. False: one row is too much work. */
-static bool cut(tt_explain *e, op_call *q)
+static bool explain_cut(tt_explain *e, op_call *q)
 {
-    int64_t *n = rows_of(q);
+    int64_t *n = explain_rows_of(q);
     if (!e->arith->bits || q->kind == OP_CONV) return true;
     if (!e->of && (q->kind == OP_LINEAR || q->kind == OP_ATTENTION)) {
-        const int64_t width = q->attn.H * q->attn.D; /* a linear comes behind */
+        const int64_t width = q->attn.H * q->attn.D; /* a linear comes after  */
         const int64_t most = WORK_MOST / (call_cost(q) / *n + width * width);
         if (!most) return false;
         if (most < *n) forget(e);
@@ -123,7 +124,7 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     const char *out_was = call_take(&q, kind, args);
     if (e->done || ctx->status
         || strncmp(ctx->path, e->name, strlen(ctx->path))
-        || !cut(e, &q) || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST)
+        || !explain_cut(e, &q) || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST)
         return NULL;
     chain_link *l = &e->c.link[e->c.n];
     memset(l, 0, sizeof *l);
@@ -136,11 +137,11 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     for (int i = 0; i < l->was.n; i++) {
         at[i] = (void *)(uintptr_t)l->was.at[i];
         l->copy[i] = constant(&l->q, at[i]) ? at[i]
-                     : kept(e, ctx, at[i], l->was.size[i]);
+                     : explain_kept(e, ctx, at[i], l->was.size[i]);
     }
-    if (l->q.w) l->q.w = kept(e, ctx, l->q.w, sizeof *l->q.w);
+    if (l->q.w) l->q.w = explain_kept(e, ctx, l->q.w, sizeof *l->q.w);
     if (kind == OP_CONV)
-        l->q.conv.w = kept(e, ctx, l->q.conv.w, sizeof *l->q.conv.w);
+        l->q.conv.w = explain_kept(e, ctx, l->q.conv.w, sizeof *l->q.conv.w);
     chain_move(ctx, &e->arena, &l->q, at, l->copy, l->was.n);
     return ctx->status ? NULL : l;
 }
@@ -161,14 +162,14 @@ static void end_link(tt_explain *e, tt_ctx *ctx, chain_link *l)
 {
     if (!l || ctx->status) return;
     keep_sum(e, ctx, l);
-    l->out = kept(e, ctx, l->out_was, l->bytes);
+    l->out = explain_kept(e, ctx, l->out_was, l->bytes);
     e->c.n += l->out != NULL;
 }
 
 /* ---- the same elsewhere -------------------------------------------------- */
 
 /* "block.3" of a name, n letters; NULL: of no block. */
-static const char *block_of(const char *name, size_t *n)
+static const char *explain_block_of(const char *name, size_t *n)
 {
     const char *at = strstr(name, "block.");
     *n = at ? strcspn(at, "/") : 0;
@@ -178,7 +179,7 @@ static const char *block_of(const char *name, size_t *n)
 static bool same_block(const char *a, const char *b)
 {
     size_t n, m;
-    const char *x = block_of(a, &n), *y = block_of(b, &m);
+    const char *x = explain_block_of(a, &n), *y = explain_block_of(b, &m);
     return x && y && n == m && !memcmp(x, y, n);
 }
 
@@ -314,12 +315,12 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
     e->c.end_was = data;
     e->c.end_size = type == TT_F64 ? 8 : 4;
     e->c.end_bytes = (size_t)n * e->c.end_size;
-    e->c.end = kept(e, ctx, data, e->c.end_bytes);
+    e->c.end = explain_kept(e, ctx, data, e->c.end_bytes);
     e->waiting = e->c.end != NULL;
 }
 
 /* When the blocks of its pass are through. */
-static void explain(tt_explain *e, tt_ctx *ctx)
+static void files_explain(tt_explain *e, tt_ctx *ctx)
 {
     e->waiting = false;
     const bool named = e->arith->bits
@@ -331,8 +332,8 @@ static void explain(tt_explain *e, tt_ctx *ctx)
     forget(e);
 }
 
-static void look(void *user, const char *path, tt_dtype dtype, int rank,
-                 const int64_t *dim, const void *data)
+static void explain_look(void *user, const char *path, tt_dtype dtype, int rank,
+                         const int64_t *dim, const void *data)
 {
     tt_explain *e = user;
     if (e->tap) e->tap(e->tap_user, path, dtype, rank, dim, data);
@@ -343,17 +344,17 @@ static void look(void *user, const char *path, tt_dtype dtype, int rank,
     if (e->done && !e->waiting) forget(e);
     else if (e->waiting && !(strstr(e->name, "/block.")
                              && strstr(path, "/block.")))
-        explain(e, e->ctx);
+        files_explain(e, e->ctx);
 }
 
 /* Parts of a run set the tap aside and put it back. */
-static void listen(tt_explain *e, tt_ctx *ctx)
+static void explain_listen(tt_explain *e, tt_ctx *ctx)
 {
-    if (!ctx->tap || ctx->tap == look) return;
+    if (!ctx->tap || ctx->tap == explain_look) return;
     e->ctx = ctx;
     e->tap = ctx->tap;
     e->tap_user = ctx->tap_user;
-    ctx->tap = look;
+    ctx->tap = explain_look;
     ctx->tap_user = e;
 }
 
@@ -365,7 +366,7 @@ static void listen(tt_explain *e, tt_ctx *ctx)
         const tt_ops *table = ctx->ops;                                        \
         const tt_ops *ours = tt_ops_class(tt_ops_default(), table->cls);       \
         tt_explain *e = table->self;                                           \
-        listen(e, ctx);                                                        \
+        explain_listen(e, ctx);                                                \
         keep_other(e, ctx, OP_##NAME, a);                                      \
         chain_link *l = begin_link(e, ctx, OP_##NAME, a);                      \
         ctx->ops = ours;                                                       \
@@ -405,7 +406,7 @@ tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
     e->table = *tt_ops_default();
     e->table.self = e;
     e->table.of_class = e->of_class;
-    e->table.laid = NULL;
+    e->table.packed = NULL;
 #define ENTRY(name, NAME) e->table.name = record_##name;
     TT_OPS(ENTRY)
     e->plain = e->table;

@@ -39,7 +39,7 @@ static void mean_into(double *m, const double *rows, int64_t L, int64_t width)
 static double *mean_of(const named *t, const double *rows, int64_t L,
                        int64_t width)
 {
-    double *m = rows ? named_room(t, width) : NULL;
+    double *m = rows ? named_capacity(t, width) : NULL;
     if (m) mean_into(m, rows, L, width);
     return m;
 }
@@ -51,7 +51,7 @@ static double *mean_in(const named *t, const char *name, int64_t first,
 {
     tt_ctx *ctx = t->d->ctx;
     int64_t n;
-    double *m = named_room(t, width);
+    double *m = named_capacity(t, width);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const double *rows = m ? named_read(t, name, &n) : NULL;
     const int64_t L = rows ? n / frames / width : 0;
@@ -153,7 +153,7 @@ static bool begin_round(const named *t, round_of *r)
 }
 
 /* Its width, from the queries of the pass; [T, H, D], NULL: not there. */
-static const double *queries(const named *t, round_of *r, int64_t *T)
+static const double *frames_queries(const named *t, round_of *r, int64_t *T)
 {
     char name[224];
     int64_t n;
@@ -213,7 +213,7 @@ static bool find_keys(const named *t, round_of *r, int how)
     return true;
 }
 
-static void softmax(double *x, int64_t n)
+static void frames_softmax(double *x, int64_t n)
 {
     double top = x[0], sum = 0;
     for (int64_t i = 1; i < n; i++) top = fmax(top, x[i]);
@@ -231,7 +231,7 @@ static void mass(double *out, const round_of *r, const double *q, int64_t from,
         for (int64_t i = from; i < to; i++) out[c] += q[i] * r->mean[c][i];
         out[c] /= (double)r->H * sqrt(D);
     }
-    softmax(out, r->P);
+    frames_softmax(out, r->P);
 }
 
 /* A factor of the logits, from the masses themselves. */
@@ -250,7 +250,7 @@ static bool other_factor(named *t, const round_of *r, double *trial)
     if (!(ww > 0) || t->n < 4) return false;
     const double f = gw / ww;
     for (int64_t i = 0; i < t->n; i++) trial[i] = f * tt_log(t->want[i]);
-    softmax(trial, t->n);
+    frames_softmax(trial, t->n);
     if (!named_gives(t, trial)) return false;
     const struct { double is; const char *what; } names[] = {
         {sqrt(D), ": 1/sqrt(D) is missing"},
@@ -294,7 +294,7 @@ static bool other_queries(named *t, const round_of *r, const double *q,
         if (mass_is(t, trial, what)) return true;
         for (int64_t i = 0; i < r->P; i++)
             trial[i] = (double)r->H * tt_log(trial[i]);
-        softmax(trial, r->P);
+        frames_softmax(trial, r->P);
         if (mass_is(t, trial, what)) return true;
     }
     return false;
@@ -304,7 +304,7 @@ bool frames_mass(named *t)
 {
     static const char *const what[KEYS] = {
         "", "keys of members as they were before TAME edited them",
-        "keys of the frame behind each evicted one (slot off by one)",
+        "keys of the frame after each evicted one (slot off by one)",
         "keys of the frame before each evicted one (slot off by one)",
         "keys of a new member are stale: those of the frame that left its "
         "slot",
@@ -313,9 +313,9 @@ bool frames_mass(named *t)
     };
     round_of r;
     int64_t T = 0;
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     if (!trial || !begin_round(t, &r) || r.P != t->n) return false;
-    const double *q = queries(t, &r, &T);
+    const double *q = frames_queries(t, &r, &T);
     if (other_factor(t, &r, trial)) return true;
     if (!q || T < 1 || !find_keys(t, &r, KEYS_RIGHT)) return false;
     const double *mean = mean_of(t, q, T, r.width);
@@ -378,7 +378,7 @@ bool frames_diversity(named *t)
         "neighbours are not weighted by their mass"};
     round_of r;
     char name[224];
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     if (!trial || !begin_round(t, &r) || r.P != t->n) return false;
     const double *m = named_like(t, named_beside(t, "grab.mass", name,
                                                  sizeof name), t->n);
@@ -421,7 +421,7 @@ bool frames_score(named *t)
 {
     char name[224];
     double gd = 0, wd = 0, dd = 0;
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     const double *m = named_like(t, named_beside(t, "grab.mass", name,
                                                  sizeof name), t->n);
     const double *div = named_like(t, named_beside(t, "grab.div", name,
@@ -591,7 +591,7 @@ bool frames_pool(named *t)
     round_of r;
     pool p;
     char a[40], b[40];
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     if (!trial || !begin_round(t, &r) || !begin_pool(t, &r, &p)) return false;
     const unsigned right = right_set(t, &p, trial);
     const unsigned set = right ? wrong_set(t, &p, right, trial) : 0;
@@ -612,9 +612,9 @@ bool frames_within(named *t, double *trial)
     char name[224], last[] = "tame.mean_?";
     last[sizeof last - 2] = t->name[strlen(t->name) - 1];
     named mean = *t;
-    double *none = named_room(t, t->n);
+    double *none = named_capacity(t, t->n);
     mean.want = named_like(t, named_beside(t, last, name, sizeof name), t->n);
-    mean.got = none;             /* of any error: how large is it beside 0?   */
+    mean.got = none;             /* of any error: how large is it next to 0?  */
     for (int64_t k = 0; none && k < t->n; k++) none[k] = 0;
     if (!none || !mean.want || !begin_round(t, &r) || !begin_pool(t, &r, &p))
         return false;

@@ -13,8 +13,8 @@
  *                             the first projections of it.
  *         Times and prompts depend on no latents. Latent frames up to chunk c
  *         were made before the pick, and so were their pictures.
- * Holds   a tensor is judged if and only if the histories of the runs that made
- *         it agree there. One of another history may still be equal, but
+ * Holds   a tensor is checked if and only if the histories of the runs that
+ *         made it agree there. One of another history may still be equal, but
  *         cannot be wrong. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 /* Where a name stands, -1 where it does not say. */
 typedef struct place {
     int64_t chunk, step, block, cache, sub, vae;
-    const char *last;      /* behind the last scope: "self_attn.q"            */
+    const char *last;      /* after the last scope: "self_attn.q"             */
 } place;
 
 static place place_of(const char *name)
@@ -74,7 +74,7 @@ static bool later_in_pass(const history *f, const place *p)
     return !strncmp(p->last, "tame.", 5) || !strcmp(p->last, "grab.keep");
 }
 
-/* In the first pass of the chunk behind it, and of any later one. */
+/* In the first pass of the chunk after it, and of any later one. */
 static bool in_first_pass(const history *f, const place *p)
 {
     const int64_t first = p->chunk == f->chunk + 1 ? f->block : 0;
@@ -205,8 +205,8 @@ static void set(dump_run *d, history *f, const char *name, int64_t row)
 
 /* The first row of a run's picks that is not ours; of RUN_EXCUSED, that the
  * arithmetic may make. */
-static void look(dump_run *d, run_kind which, tt_file *file,
-                 const tt_entry *ours)
+static void history_look(dump_run *d, run_kind which, tt_file *file,
+                         const tt_entry *ours)
 {
     history *f = &d->of[which];
     const tt_entry *e = file ? tt_file_find(file, ours->name) : NULL;
@@ -228,12 +228,12 @@ void history_watch(dump_run *d, const tt_entry *ours)
     const bool given = tt_file_find(d->f.got, ours->name) != NULL;
     d->blind = d->blind || !given;
     if (!d->opt->injected || !given) {   /* else theirs are taken by all */
-        look(d, RUN_ORACLE, d->f.oracle, ours);
-        look(d, RUN_EMULATED, d->f.emul, ours);
+        history_look(d, RUN_ORACLE, d->f.oracle, ours);
+        history_look(d, RUN_EMULATED, d->f.emul, ours);
     }
     if (!d->opt->injected) {
-        look(d, RUN_EXCUSED, d->f.got, ours);
-        look(d, RUN_THEIRS, d->f.got, ours);
+        history_look(d, RUN_EXCUSED, d->f.got, ours);
+        history_look(d, RUN_THEIRS, d->f.got, ours);
     }
     tt_arena_reset(&d->ctx->scratch, mark);
 }

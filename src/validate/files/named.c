@@ -70,7 +70,7 @@ double *named_like(const named *t, const char *name, int64_t n)
     return has == n ? x : NULL;
 }
 
-double *named_room(const named *t, int64_t n)
+double *named_capacity(const named *t, int64_t n)
 {
     return tt_alloc(t->d->ctx, &t->d->ctx->scratch, n, sizeof(double),
                     "a trial");
@@ -78,7 +78,7 @@ double *named_room(const named *t, int64_t n)
 
 /* ---- latents ------------------------------------------------------------- */
 
-static double dot(const double *a, const double *b, int64_t n)
+static double named_dot(const double *a, const double *b, int64_t n)
 {
     double s = 0;
     for (int64_t i = 0; i < n; i++) s += a[i] * b[i];
@@ -89,7 +89,7 @@ static double dot(const double *a, const double *b, int64_t n)
 static double level(const double *y, const double *x, const double *f,
                     int64_t n)
 {
-    double s = 0, ff = dot(f, f, n);
+    double s = 0, ff = named_dot(f, f, n);
     for (int64_t i = 0; i < n; i++) s += (x[i] - y[i]) * f[i];
     return ff > 0 ? s / ff : 0;
 }
@@ -102,7 +102,7 @@ static bool in_x0(named *t)
     const double *x = named_like(t, named_beside(t, "x", name, sizeof name), n);
     const double *f = named_like(t, named_beside(t, "flow", name, sizeof name),
                                  n);
-    double *trial = named_room(t, n);
+    double *trial = named_capacity(t, n);
     if (!x || !f || !trial) return false;
     const double s = level(t->got, x, f, n), right = level(t->want, x, f, n);
     for (int64_t i = 0; i < n; i++) trial[i] = x[i] - right * f[i];
@@ -122,8 +122,9 @@ static bool in_x0(named *t)
 static void two(const double *y, const double *u, const double *w, int64_t n,
                 double *a, double *b)
 {
-    const double uu = dot(u, u, n), ww = dot(w, w, n), uw = dot(u, w, n);
-    const double yu = dot(y, u, n), yw = dot(y, w, n);
+    const double uu = named_dot(u, u, n), ww = named_dot(w, w, n),
+        uw = named_dot(u, w, n);
+    const double yu = named_dot(y, u, n), yw = named_dot(y, w, n);
     const double det = uu * ww - uw * uw;
     *a = det > 0 ? (yu * ww - yw * uw) / det : 0;
     *b = det > 0 ? (yw * uu - yu * uw) / det : 0;
@@ -177,7 +178,7 @@ static bool from_noisy(named *t, const double *x0, double *trial)
 static bool in_x(named *t)
 {
     char name[224];
-    double a, b, *trial = named_room(t, t->n);
+    double a, b, *trial = named_capacity(t, t->n);
     if (t->step < 1) return false;
     snprintf(name, sizeof name, "chunk.%lld/step.%lld/x0", (long long)t->chunk,
              (long long)t->step - 1);
@@ -213,7 +214,7 @@ static bool in_x(named *t)
 
 /* ---- patches ------------------------------------------------------------- */
 
-enum { CHANNEL_SLOW = 1, TURNED = 2, GRID_TURNED = 4, PATCHES = 8 };
+enum { CHANNEL_SLOW = 1, TRANSPOSED = 2, GRID_TRANSPOSED = 4, PATCHES = 8 };
 
 /* Value (dy, dx, channel) of a token goes to channel c at (2py+dy, 2px+dx). */
 static void unpatch(double *out, const double *y, const int64_t *dim, int how)
@@ -222,11 +223,12 @@ static void unpatch(double *out, const double *y, const int64_t *dim, int how)
     for (int64_t i = 0; i < dim[0] * C * h * w; i++) {
         const int64_t col = i % w, row = i / w % h, c = i / (w * h) % C;
         const int64_t f = i / (w * h * C), py = row / 2, px = col / 2;
-        const int64_t dy = how & TURNED ? col % 2 : row % 2;
-        const int64_t dx = how & TURNED ? row % 2 : col % 2;
+        const int64_t dy = how & TRANSPOSED ? col % 2 : row % 2;
+        const int64_t dx = how & TRANSPOSED ? row % 2 : col % 2;
         const int64_t at = how & CHANNEL_SLOW ? 4 * c + 2 * dy + dx
                                               : (2 * dy + dx) * C + c;
-        const int64_t token = how & GRID_TURNED ? px * gh + py : py * gw + px;
+        const int64_t token = how & GRID_TRANSPOSED ? px * gh + py : py * gw
+            + px;
         out[i] = y[(f * gh * gw + token) * 4 * C + at];
     }
 }
@@ -234,7 +236,7 @@ static void unpatch(double *out, const double *y, const int64_t *dim, int how)
 static bool in_flow(named *t)
 {
     char name[224];
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     const double *y = named_like(t, named_beside(t, "head", name, sizeof name),
                                  t->n);
     if (!y || !trial || t->rank != 4 || t->dim[2] % 2 || t->dim[3] % 2)
@@ -247,16 +249,16 @@ static bool in_flow(named *t)
         snprintf(t->out, t->size, "order of a patch: %s%s%s",
                  how & CHANNEL_SLOW ? "channel slowest where it is fastest; "
                                     : "",
-                 how & TURNED ? "its row and column are exchanged; " : "",
-                 how & GRID_TURNED ? "tokens run down the columns; " : "");
+                 how & TRANSPOSED ? "its row and column are exchanged; " : "",
+                 how & GRID_TRANSPOSED ? "tokens run down the columns; " : "");
         t->out[strlen(t->out) - 2] = '\0';
         return true;
     }
     return false;
 }
 
-/* The number behind a word of a name, -1: none. */
-static int64_t number_in(const char *name, const char *word)
+/* The number after a word of a name, -1: none. */
+static int64_t named_number_in(const char *name, const char *word)
 {
     const char *at = strstr(name, word), *end;
     return at ? dump_number(at + strlen(word), &end) : -1;
@@ -312,10 +314,10 @@ static bool in_denorm(named *t)
         "the mean is not added", "normalised where it is denormalised",
         "the mean is added before std is multiplied"};
     const int64_t C = t->rank == 3 ? t->dim[2] : 0;
-    const int64_t frame = number_in(t->name, "vae/frame.");
+    const int64_t frame = named_number_in(t->name, "vae/frame.");
     if (!C || t->n / C < 4 || frame < 0) return false;
     const double *z = latent(t, frame, t->n);
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     for (int how = 0; z && trial && how < 7; how++) {
         for (int64_t i = 0; i < t->n; i++) {
             double s, m;
@@ -355,10 +357,10 @@ static bool in_root(named *t, double *trial)
 /* A deviation of n values divided by n - 1: the factor tells n. */
 static bool in_deviation(named *t)
 {
-    const double ww = dot(t->want, t->want, t->n);
-    const double f = ww > 0 ? dot(t->got, t->want, t->n) / ww : 0;
+    const double ww = named_dot(t->want, t->want, t->n);
+    const double f = ww > 0 ? named_dot(t->got, t->want, t->n) / ww : 0;
     const double n = f > 1 ? f * f / (f * f - 1) : 0;
-    double *trial = named_room(t, t->n);
+    double *trial = named_capacity(t, t->n);
     if (trial && (in_root(t, trial) || frames_within(t, trial))) return true;
     if (!trial || n < 1.5 || n > 1e5 || fabs(n / rint(n) - 1) > 1e-3)
         return false;
@@ -371,7 +373,7 @@ static bool in_deviation(named *t)
 
 /* ---- which tensor -------------------------------------------------------- */
 
-static bool ends_with(const char *s, const char *end)
+static bool named_ends_with(const char *s, const char *end)
 {
     const size_t n = strlen(s), k = strlen(end);
     return n >= k && !strcmp(s + n - k, end);
@@ -394,14 +396,14 @@ bool named_explain(dump_run *d, const tt_entry *ours, const double *got,
     double pair[2][NAMED_CHANNELS];
     named t = {.d = d, .name = ours->name, .rank = ours->t.rank,
                .n = tt_tensor_count(&ours->t), .got = got, .want = want,
-               .chunk = number_in(ours->name, "chunk."),
-               .step = number_in(ours->name, "step."), .pair = pair,
-               .block = number_in(ours->name, "block."), .out = out,
+               .chunk = named_number_in(ours->name, "chunk."),
+               .step = named_number_in(ours->name, "step."), .pair = pair,
+               .block = named_number_in(ours->name, "block."), .out = out,
                .size = size};
     memcpy(t.dim, ours->t.dim, sizeof t.dim);
     if (t.rank && t.dim[t.rank - 1] > NAMED_CHANNELS) return false;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (ends_with(ours->name, known[i].end))
+        if (named_ends_with(ours->name, known[i].end))
             return known[i].explain(&t) && !d->ctx->status;
     return false;
 }

@@ -28,7 +28,7 @@ typedef struct named {
 bool named_gives(const named *t, const double *trial);
 bool named_rule(const named *t, const double *trial);
 
-/* The name with `last` behind its last '/'. */
+/* The name with `last` after its last '/'. */
 const char *named_beside(const named *t, const char *last, char *out,
                          size_t size);
 /* Theirs of that name: the entry, its values (and their number) in scratch, or
@@ -37,7 +37,7 @@ const tt_entry *named_find(const named *t, const char *name);
 double *named_read(const named *t, const char *name, int64_t *n);
 double *named_like(const named *t, const char *name, int64_t n);
 /* n doubles in scratch. */
-double *named_room(const named *t, int64_t n);
+double *named_capacity(const named *t, int64_t n);
 
 /* TetherCache (frames.c). */
 bool frames_mass(named *t);

@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Holds   what follows from a pick that the arithmetic could have made the
- *         other way is judged as far as it agrees; where it does not, it is
+ *         other way is checked as far as it agrees; where it does not, it is
  *         neither a pass nor a failure. Whole numbers are compared as such: a
  *         double holds 53 bits of them.
- * Next    history.c, picks.c, judge.c */
+ * Next    history.c, picks.c, check.c */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -36,7 +36,7 @@ bool pair_same_shape(const tt_tensor *t, const tt_tensor *u)
 }
 
 /* Row length for judging: the last axis, widened while it is short, so that a
- * row's own error means something. Beside an extent of 0 the others may be
+ * row's own error means something. Next to an extent of 0 the others may be
  * anything, and there are no rows. */
 static int64_t row_length(const tt_verdict *v)
 {
@@ -86,13 +86,13 @@ static tt_format precision_of(dump_run *d, const pair *p)
     return format_of(a);
 }
 
-static void round_all(double *x, int64_t n, tt_format f)
+static void pair_round_all(double *x, int64_t n, tt_format f)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] = (double)tt_format_round(f, (float)x[i]);
 }
 
-/* Behind the row where our own run in the declared arithmetic picks other
+/* After the row where our own run in the declared arithmetic picks other
  * frames it says nothing: one rounding of ours stands there. */
 static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
 {
@@ -104,7 +104,7 @@ static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
     p->astray = p->emul;
     memcpy(ours, p->emul, (size_t)from * sizeof *ours);
     p->emul = ours;
-    round_all(p->emul + from, p->n - from, format_of(d->limits));
+    pair_round_all(p->emul + from, p->n - from, format_of(d->limits));
     p->loose = true;
 }
 
@@ -153,7 +153,7 @@ static void allow_terms(dump_run *d, pair *p)
     }
 }
 
-static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
+static void pair_read_pair(dump_run *d, const tt_verdict *v, pair *p)
 {
     tt_arena *mem = &d->ctx->scratch;
     const tt_arith *a = d->limits;
@@ -176,9 +176,9 @@ static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
     if (d->ctx->status) return;
     /* A value of ours is float32 already; without a run in the declared
      * arithmetic one rounding to it is all that is known. */
-    if (!own && f == TT_FMT_F32) round_all(p->emul, p->n, format_of(a));
+    if (!own && f == TT_FMT_F32) pair_round_all(p->emul, p->n, format_of(a));
     if (own) cut_emulation(d, v, p);
-    round_all(p->emul, p->n, f);
+    pair_round_all(p->emul, p->n, f);
     if (!d->ctx->status) allow_terms(d, p);
 }
 
@@ -197,7 +197,7 @@ static bool same_bytes(dump_run *d, const pair *p)
 }
 
 /* Every bit: the numbers are equal, -0 is not 0. */
-static void judge_exact(const dump_run *d, tt_verdict *v, const pair *p)
+static void check_exact(const dump_run *d, tt_verdict *v, const pair *p)
 {
     tt_metrics_measure(&v->m, p->got, p->want, p->n);
     int64_t first = -1;
@@ -247,7 +247,7 @@ static whole ours_at(const pair *p, int64_t i)
     return whole_at(p->data[1], p->ours->t.dtype, i);
 }
 
-static void measure(tt_metrics *m, const pair *p)
+static void pair_measure(tt_metrics *m, const pair *p)
 {
     tt_metrics_measure(m, p->got, p->want, p->n);
     if (!p->data[0]) return;
@@ -261,16 +261,16 @@ static void measure(tt_metrics *m, const pair *p)
     }
 }
 
-static void judge_whole(tt_verdict *v, const pair *p)
+static void pair_check_whole(tt_verdict *v, const pair *p)
 {
     tt_metrics *m = &v->m;
-    measure(m, p);
+    pair_measure(m, p);
     v->outcome = m->differ ? TT_MISMATCH : TT_PASS;
     v->ratio = m->differ ? INFINITY : 0;
     verdict_place(v);
 }
 
-static void judge_types(dump_run *d, tt_verdict *v, const pair *p)
+static void check_types(dump_run *d, tt_verdict *v, const pair *p)
 {
     const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
     if (v->outcome != TT_PASS || same_bytes(d, p)) return;
@@ -295,7 +295,7 @@ static bool leading_rows_agree(dump_run *d, const tt_verdict *v, const pair *p,
     if (!rows) return true;
     part.dim[0] = rows;
     if (tt_dtype_is_real(p->ours->t.dtype)) {
-        tt_verdict_judge(&part, d->limits, p->got, p->want, p->emul, n,
+        tt_verdict_check(&part, d->limits, p->got, p->want, p->emul, n,
                          row_length(&part));
         return part.outcome == TT_PASS;
     }
@@ -314,7 +314,7 @@ static bool beyond_astray(const dump_run *d, tt_verdict *v, const pair *p)
     if (!tt_dtype_is_real(p->ours->t.dtype)) return !other;
     if (!p->astray) return false;
     if (!other) {
-        tt_verdict_judge(v, d->limits, p->got, p->want, p->astray, p->n,
+        tt_verdict_check(v, d->limits, p->got, p->want, p->astray, p->n,
                          row_length(v));
         return v->outcome == TT_MISMATCH;
     }
@@ -340,7 +340,7 @@ static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
         char from[40] = "";
         if (rows == SAME_ROWS || !leading_rows_agree(d, v, p, rows)) continue;
         if (i == 1 && (!p->loose || beyond_astray(d, v, p))) continue;
-        v->outcome = TT_UNJUDGED;
+        v->outcome = TT_UNCHECKED;
         if (rows > 0)
             snprintf(from, sizeof from, " from row %" PRId64 " on", rows);
         snprintf(v->hint, sizeof v->hint, "not judged%s: %s %.*s", from,
@@ -350,7 +350,7 @@ static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
 }
 
 /* A pick: the same, a tie, or wrong. */
-static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
+static void check_pick(dump_run *d, tt_verdict *v, const pair *p)
 {
     other_pick other;
     if (v->outcome != TT_MISMATCH
@@ -365,7 +365,7 @@ static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
         after_flip(d, v, p);
 }
 
-/* The tolerance that somebody gave for this name, NULL: every bit counts. */
+/* The tolerance that someone gave for this name, NULL: every bit counts. */
 static const tt_tolerance *tolerance(const dump_run *d, const char *name)
 {
     const tt_tolerance *t = d->limits ? NULL : d->opt->tol;
@@ -373,10 +373,10 @@ static const tt_tolerance *tolerance(const dump_run *d, const char *name)
     return t && t->glob ? t : NULL;
 }
 
-static void judge_tolerance(tt_verdict *v, const pair *p,
+static void check_tolerance(tt_verdict *v, const pair *p,
                             const tt_tolerance *t)
 {
-    measure(&v->m, p);
+    pair_measure(&v->m, p);
     if (v->m.broken) v->ratio = INFINITY;
     for (int64_t i = 0; i < p->n && !v->m.broken; i++) {
         const double d = p->data[0] ? distance(theirs_at(p, i), ours_at(p, i))
@@ -398,7 +398,7 @@ static bool operator_of(const dump_run *d, const pair *p)
 }
 
 /* Small errors that are those of numbers which are cut are too large. */
-static void judge_cut(dump_run *d, tt_verdict *v, const pair *p)
+static void check_cut(dump_run *d, tt_verdict *v, const pair *p)
 {
     op_call q;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
@@ -408,39 +408,39 @@ static void judge_cut(dump_run *d, tt_verdict *v, const pair *p)
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
-static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
+static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
     const tt_tolerance *t = tolerance(d, p->ours->name);
     if (t) {
-        judge_tolerance(v, p, t);
+        check_tolerance(v, p, t);
         return;
     }
     if (real && d->limits && operator_of(d, p)) {
-        verdict_judge_call(v, d->limits, p->got, p->want, p->emul, p->n,
+        verdict_check_call(v, d->limits, p->got, p->want, p->emul, p->n,
                            v->dim[v->rank - 1]);
-        judge_cut(d, v, p);
+        check_cut(d, v, p);
         return;
     }
     if (real && d->limits) {
-        tt_verdict_judge(v, d->limits, p->got, p->want, p->emul, p->n,
+        tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
                          row_length(v));
         after_flip(d, v, p);
         return;
     }
-    if (real || tt_dtype_is_real(p->theirs->t.dtype)) judge_exact(d, v, p);
-    else judge_whole(v, p);
+    if (real || tt_dtype_is_real(p->theirs->t.dtype)) check_exact(d, v, p);
+    else pair_check_whole(v, p);
     if (selection_score_name(score, sizeof score, p->ours->name))
-        judge_pick(d, v, p);
+        check_pick(d, v, p);
     else
         after_flip(d, v, p);
     if (!d->limits && (!d->opt->arith
                        || p->ours->t.dtype != p->theirs->t.dtype))
-        judge_types(d, v, p);
+        check_types(d, v, p);
 }
 
-/* Of a tensor that is judged by its bits, as it was judged. */
+/* Of a tensor that is checked by its bits, as it was checked. */
 static void note_bits(dump_run *d, tt_verdict *v, const pair *p)
 {
     const bool equal = d->limits || d->opt->tol ? same_bytes(d, p)
@@ -522,7 +522,7 @@ static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
     return hint_find(d->ctx, known ? &q : NULL, a, p->got, p->want, v);
 }
 
-static void explain(dump_run *d, tt_verdict *v, const pair *p)
+static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
 {
     char known[160];
     if (v->outcome != TT_MISMATCH || p->n == 0) return;
@@ -531,7 +531,7 @@ static void explain(dump_run *d, tt_verdict *v, const pair *p)
         && named_explain(d, p->ours, p->got, p->want, known, sizeof known))
         snprintf(v->hint, sizeof v->hint, "%s", known);
     else if (*v->hint) {
-        /* judge_pick has said what there is to be said */
+        /* check_pick has said what there is to be said */
     } else if (v->m.broken && v->m.nan + v->m.inf > 0)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
@@ -566,7 +566,7 @@ void pair_end_curve(dump_run *d)
     d->point.curve = NULL;
 }
 
-/* The chunk that "chunk.<i>/..." names and what comes behind it, else -1. */
+/* The chunk that "chunk.<i>/..." names and what comes after it, else -1. */
 static int64_t chunk_of(const char *name, const char **rest)
 {
     if (strncmp(name, "chunk.", 6)) return -1;
@@ -593,7 +593,7 @@ static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
 }
 
 /* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */
-static void grow(dump_run *d, const tt_verdict *v, const pair *p)
+static void pair_grow(dump_run *d, const tt_verdict *v, const pair *p)
 {
     const char *rest;
     char next[80];
@@ -617,7 +617,7 @@ static void grow(dump_run *d, const tt_verdict *v, const pair *p)
 
 /* Nothing says how far off this tensor may be: `want` is also the emulation,
  * and the oracle lacks it. */
-static bool unjudgeable(const dump_run *d, const tt_entry *ours)
+static bool uncheckable(const dump_run *d, const tt_entry *ours)
 {
     const tt_dump_options *o = d->opt;
     return d->limits && tt_dtype_is_real(ours->t.dtype) && o->emul
@@ -629,19 +629,19 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
                   const tt_entry *theirs)
 {
     pair p = {.ours = ours, .theirs = theirs};
-    if (unjudgeable(d, ours)) {
-        v->outcome = TT_UNJUDGED;
+    if (uncheckable(d, ours)) {
+        v->outcome = TT_UNCHECKED;
         snprintf(v->hint, sizeof v->hint, "not judged: no float64 reference");
         if (!d->opt->quiet) tt_report_add(d->report, v, NULL, NULL);
         return;
     }
-    read_pair(d, v, &p);
+    pair_read_pair(d, v, &p);
     if (d->ctx->status) return;
-    judge_pair(d, v, &p);
+    check_pair(d, v, &p);
     note_bits(d, v, &p);
-    if (v->outcome != TT_UNJUDGED) grow(d, v, &p);
+    if (v->outcome != TT_UNCHECKED) pair_grow(d, v, &p);
     if (d->opt->quiet) return;
-    explain(d, v, &p);
+    pair_explain(d, v, &p);
     if (d->opt->injected && v->outcome == TT_MISMATCH && *d->since
         && strlen(v->hint) + strlen(d->since) + 24 < sizeof v->hint)
         snprintf(v->hint + strlen(v->hint), sizeof v->hint - strlen(v->hint),

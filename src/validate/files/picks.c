@@ -31,7 +31,7 @@ static const double *scores_of(dump_run *d, tt_file *f, const char *name,
 }
 
 /* Candidates of a round; 0: there are none. */
-static int64_t row_of(const tt_entry *e)
+static int64_t picks_row_of(const tt_entry *e)
 {
     return e->t.rank ? e->t.dim[e->t.rank - 1] : 1;
 }
@@ -40,7 +40,7 @@ bool selection_find(dump_run *d, tt_file *file, const tt_entry *e,
                     const double *got, const double *want, other_pick *other)
 {
     char score[224];
-    const int64_t n = tt_tensor_count(&e->t), P = row_of(e);
+    const int64_t n = tt_tensor_count(&e->t), P = picks_row_of(e);
     const int64_t end = d->of[RUN_EMULATED].row;   /* of a trace */
     tt_file *oracle = history_file(d, RUN_ORACLE, e);
     if (P < 1 || !selection_score_name(score, sizeof score, e->name))
@@ -65,7 +65,7 @@ bool selection_find(dump_run *d, tt_file *file, const tt_entry *e,
 bool selection_own(dump_run *d, const tt_entry *e, const double *got)
 {
     char score[224];
-    const int64_t n = tt_tensor_count(&e->t), P = row_of(e);
+    const int64_t n = tt_tensor_count(&e->t), P = picks_row_of(e);
     if (!selection_score_name(score, sizeof score, e->name)) return true;
     const double *theirs = scores_of(d, d->f.got, score, n);
     for (int64_t at = 0; theirs && P > 0 && at + P <= n; at += P)

@@ -63,7 +63,7 @@ static const struct {
     {"text/block.*.attn", "rms_norm, linear, attention, linear"},
     {"text/block.*.ffn", "rms_norm, linear, gelu_tanh, linear, mul, linear"},
     {"text/block.*", "add"},
-    {"text/*prompt_embeds", "rows behind the prompt zeroed"},
+    {"text/*prompt_embeds", "rows after the prompt zeroed"},
 };
 
 const char *tt_tap_operators(const char *path)

@@ -80,7 +80,7 @@ static void masks_and_sums(hint *h)
         {mask, F(.longer = 2), "2 masked key takes part: length too long"},
         {mask, F(.longer = -2), "2 valid key is masked: length too short"},
         {bias, F(.bias = BIAS_NONE), "relative bias ignored"},
-        {bias, F(.bias = BIAS_TURNED), "relative bias transposed (i - j)"},
+        {bias, F(.bias = BIAS_TRANSPOSED), "relative bias transposed (i - j)"},
         {bias, F(.bias = BIAS_EARLY), "relative bias off by one (j - i - 1)"},
         {bias, F(.bias = BIAS_LATE), "relative bias off by one (j - i + 1)"},
         /* narrowed to some heads, this layout reads elsewhere */

@@ -28,8 +28,8 @@ static bool patch(const chain_link *k, const char *changed, char *mine,
     return true;
 }
 
-static const void *moved(void *const *from, void *const *to, int n,
-                         const void *p)
+static const void *chain_moved(void *const *from, void *const *to, int n,
+                               const void *p)
 {
     for (int i = 0; i < n; i++)
         if (from[i] == p) return to[i];
@@ -39,7 +39,7 @@ static const void *moved(void *const *from, void *const *to, int n,
 void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
                 void *const *to, int n)
 {
-#define MOVE(member) q->member = moved(from, to, n, q->member);
+#define MOVE(member) q->member = chain_moved(from, to, n, q->member);
     MOVE(x) MOVE(y) MOVE(a) MOVE(b) MOVE(pos) MOVE(mean) MOVE(gain)
     MOVE(target) MOVE(attn.q) MOVE(attn.k) MOVE(attn.v) MOVE(attn.rel_bias)
     MOVE(attn.key_mask) MOVE(conv.b)
@@ -47,7 +47,7 @@ void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
     const tt_real **frame = tt_alloc(ctx, mem, q->conv.kt, sizeof *frame,
                                      "frames");
     for (int i = 0; frame && i < q->conv.kt; i++)
-        frame[i] = moved(from, to, n, q->conv.frame[i]);
+        frame[i] = chain_moved(from, to, n, q->conv.frame[i]);
     if (frame) q->conv.frame = frame;
 }
 
@@ -61,7 +61,7 @@ static char *again(chain *c, int j, const changes *now, const tt_ops *other)
     bool any = false;
     for (int s = 0; s < l->was.n; s++) {
         own[s] = l->copy[s];
-        if (l->copy[s] == l->was.at[s]) continue;    /* nobody's result */
+        if (l->copy[s] == l->was.at[s]) continue;    /* no one's result */
         own[s] = tt_alloc(ctx, &ctx->scratch, (int64_t)l->was.size[s], 1,
                           "an operand");
         if (!own[s]) return NULL;
@@ -112,7 +112,7 @@ static void spread(chain *c, const void *fault, changes *now)
 }
 
 /* The end with these results in it; false: it has none of them. */
-static bool finish(chain *c, const changes *now, double *out)
+static bool chain_finish(chain *c, const changes *now, double *out)
 {
     tt_ctx *ctx = c->ctx;
     bool any = false;
@@ -138,7 +138,7 @@ bool chain_end(chain *c, const double *trial, const void *fault, double *out)
     if (c->together && fault) spread(c, fault, &now);
     for (int j = 0; j < c->n && !ctx->status; j++)
         if (!now.out[j]) now.out[j] = again(c, j, &now, NULL);
-    const bool any = finish(c, &now, out);
+    const bool any = chain_finish(c, &now, out);
     tt_arena_reset(&ctx->scratch, mark);
     return any;
 }
@@ -150,7 +150,7 @@ bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out)
     changes now = {{NULL}};
     for (int j = 0; j < c->n && !ctx->status; j++)
         now.out[j] = again(c, j, &now, links >> j & 1 ? ops : NULL);
-    const bool any = finish(c, &now, out);
+    const bool any = chain_finish(c, &now, out);
     tt_arena_reset(&ctx->scratch, mark);
     return any;
 }
@@ -179,11 +179,11 @@ const char *chain_rope_of(const chain *c, int i)
     return NULL;
 }
 
-const char *chain_beside(const chain *c)
+const char *chain_next(const chain *c)
 {
     const char *of = c && !c->together ? chain_rope_of(c, c->at) : NULL;
     if (!of) return "";
-    return *of == 'q' ? " beside the keys" : " beside the queries";
+    return *of == 'q' ? " next to the keys" : " next to the queries";
 }
 
 static bool reads(const chain_link *l, const char *at, size_t n)

@@ -6,7 +6,7 @@
  * A wrong tensor of a file is the result of several operators. Our model runs
  * again with everything of theirs given, and what those operators read is
  * kept. A mistake of one of them is imitated as for a plug-in; the operators
- * behind it are done on what it gave, and the end is compared with theirs.
+ * after it are done on what it gave, and the end is compared with theirs.
  * What reads what is told by addresses: memory that overlaps a result and has
  * its bytes is that result. */
 #ifndef VALIDATE_CHAIN_H
@@ -92,8 +92,8 @@ void hint_window(hint *h);
 bool chain_modulation(const chain *c, int i);
 /* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */
 const char *chain_rope_of(const chain *c, int i);
-/* What its positions are seen from: " beside the keys"; "" of no chain. */
-const char *chain_beside(const chain *c);
+/* What its positions are seen from: " next to the keys"; "" of no chain. */
+const char *chain_next(const chain *c);
 /* Where an operand of the link under trial was before it was copied. */
 const char *chain_was(const chain *c, const void *copy);
 

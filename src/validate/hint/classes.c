@@ -4,7 +4,7 @@
  *
  * Other classes, and the class with one change at a time. Only what gives every
  * bit of the result is named; a small result may be that of several. Of a call
- * its result is compared, of a tensor of a dump what the operators behind the
+ * its result is compared, of a tensor of a dump what the operators after the
  * changed ones make of theirs (chain.h). */
 #include "validate/hint/chain.h"
 #include "validate/operators/opcalls.h"
@@ -123,7 +123,7 @@ static bool f32_gives(tt_ctx *ctx, const op_call *q, const double *got)
     return v.bits == TT_BITS_EQUAL;
 }
 
-static golden_class class_of(const guess *g)
+static golden_class classes_class_of(const guess *g)
 {
     golden_class class = *golden_class_of(g->cls);
     if (g->change) class.chain = g->change->chain;
@@ -135,7 +135,7 @@ static bool gives(tt_ctx *ctx, const guess *g, const op_call *q,
                   const double *got)
 {
     if (!g->change && g->cls == TT_CLASS_F32) return f32_gives(ctx, q, got);
-    const golden_class class = class_of(g);
+    const golden_class class = classes_class_of(g);
     return plain_class_gives(ctx, q, &class, got);
 }
 
@@ -152,8 +152,8 @@ static int guesses(guess *list, tt_class cls)
 }
 
 /* Those of n that give this result, in front. */
-static int keep(tt_ctx *ctx, guess *list, int n, const op_call *q,
-                const double *got)
+static int classes_keep(tt_ctx *ctx, guess *list, int n, const op_call *q,
+                        const double *got)
 {
     int kept = 0;
     for (int i = 0; i < n && !ctx->status; i++)
@@ -163,7 +163,7 @@ static int keep(tt_ctx *ctx, guess *list, int n, const op_call *q,
 
 /* The backend is asked again, where several explain what it did: sums long
  * enough to be split, subnormal ones among them. */
-static int ask(const hint_call *h, guess *list, int n)
+static int classes_ask(const hint_call *h, guess *list, int n)
 {
     static const op_input kind[] = {IN_NORMAL, IN_DENORMAL, IN_MIXED};
     const op_sizes s = {.n = 3, .v = {16, 600, 16}};
@@ -177,7 +177,7 @@ static int ask(const hint_call *h, guess *list, int n)
         if (h->ctx->status == TT_OK) {
             guess copy[TT_CLASS_COUNT + CHANGE_COUNT];
             memcpy(copy, list, (size_t)n * sizeof *copy);
-            const int kept = keep(h->ctx, copy, n, &q, got);
+            const int kept = classes_keep(h->ctx, copy, n, &q, got);
             if (kept) memcpy(list, copy, (size_t)kept * sizeof *copy);
             n = kept ? kept : n;
         }
@@ -187,7 +187,7 @@ static int ask(const hint_call *h, guess *list, int n)
 }
 
 /* One more explanation; the same sentence once. */
-static void say(char *out, size_t size, const guess *g, int parts)
+static void classes_say(char *out, size_t size, const guess *g, int parts)
 {
     char text[120];
     const size_t used = strlen(out);
@@ -204,11 +204,11 @@ bool hint_classes(hint_call *h)
     guess list[TT_CLASS_COUNT + CHANGE_COUNT];
     h->out[0] = 0;
     if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
-    int n = keep(h->ctx, list, guesses(list, h->cls), h->q, h->got);
-    if (n > 1 && h->ops && h->q->kind == OP_LINEAR) n = ask(h, list, n);
+    int n = classes_keep(h->ctx, list, guesses(list, h->cls), h->q, h->got);
+    if (n > 1 && h->ops && h->q->kind == OP_LINEAR) n = classes_ask(h, list, n);
     for (int i = 0; i < n; i++)
-        say(h->out, h->size, &list[i],
-            list[i].change ? list[i].change->rule->parts : 0);
+        classes_say(h->out, h->size, &list[i],
+                    list[i].change ? list[i].change->rule->parts : 0);
     return n && !h->ctx->status;
 }
 
@@ -228,14 +228,14 @@ static void guess_attention(tt_ctx *ctx, const tt_attention_args *a)
 static bool end_gives(chain *c, unsigned links, const guess *g,
                       const double *got, double *end)
 {
-    golden_class class = class_of(g);
+    golden_class class = classes_class_of(g);
     tt_ops t = *tt_ops_class(tt_ops_default(), g->cls);
     if (g->change) {
         t.self = &class;
         t.linear = guess_linear;
         if (class.attend) {
             t.attention = guess_attention;
-            t.laid = NULL;
+            t.packed = NULL;
         }
     }
     bool same = chain_end_on(c, links, &t, end);
@@ -245,7 +245,7 @@ static bool end_gives(chain *c, unsigned links, const guess *g,
 }
 
 /* In how many parts the longest of these sums is split. */
-static int parts_of(const chain *c, unsigned links, const guess *g)
+static int classes_parts_of(const chain *c, unsigned links, const guess *g)
 {
     int64_t most = 0;
     if (!g->change || !g->change->rule->parts) return 0;
@@ -288,7 +288,7 @@ static int sets_of(const chain *c, tt_class cls, link_set *set)
 }
 
 /* Of a large tensor c has the first rows: is anything wrong in them? */
-static bool wrong(const chain *c, const double *got)
+static bool classes_wrong(const chain *c, const double *got)
 {
     for (size_t i = 0; i < c->end_bytes / c->end_size; i++) {
         const void *at = c->end + i * c->end_size;
@@ -310,11 +310,11 @@ bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
     double *end = tt_alloc(ctx, &ctx->scratch,
                            (int64_t)(c->end_bytes / c->end_size), sizeof *end,
                            "an end");
-    for (int s = 0; end && s < sets && !*why && wrong(c, got); s++) {
+    for (int s = 0; end && s < sets && !*why && classes_wrong(c, got); s++) {
         for (int i = 0; i < n && !ctx->status; i++)
             if (end_gives(c, set[s].links, &list[i], got, end))
-                say(why, sizeof why, &list[i],
-                    parts_of(c, set[s].links, &list[i]));
+                classes_say(why, sizeof why, &list[i],
+                            classes_parts_of(c, set[s].links, &list[i]));
         if (*why) snprintf(out, size, "%s: %s", set[s].name, why);
     }
     tt_arena_reset(&ctx->scratch, mark);

@@ -68,7 +68,8 @@ static void find_tau(hint *h)
 }
 
 /* Mean and deviation of a channel of x [n, c]. */
-static double deviation(const double *x, int64_t n, int64_t c, double *mean)
+static double columns_deviation(const double *x, int64_t n, int64_t c,
+                                double *mean)
 {
     double m2 = 0;
     *mean = 0;
@@ -85,8 +86,8 @@ static void edited_again(hint *h)
     for (int64_t k = 0; x && k < h->n; k++) x[k] = (double)q->x[k];
     plain_call(h->ctx, q, NULL, y);
     for (int64_t i = 0; x && i < q->c; i++) {
-        const double was = deviation(x + i, q->n, q->c, &mean);
-        const double sd = deviation(y + i, q->n, q->c, &mean);
+        const double was = columns_deviation(x + i, q->n, q->c, &mean);
+        const double sd = columns_deviation(y + i, q->n, q->c, &mean);
         if (!(sd > 0)) return;
         for (int64_t k = i; k < h->n; k += q->c)
             y[k] = (1 - q->tau) * y[k]

@@ -66,7 +66,7 @@ static void edges(hint *h)
 }
 
 /* Frames of the window in other places; -1: none. */
-static void frames(hint *h)
+static void conv_frames(hint *h)
 {
     static const char *const what[] = {
         "frames in reverse order",
@@ -115,7 +115,7 @@ static void taps(hint *h)
 }
 
 /* Terms of the sum that are not there. */
-static void missing(hint *h)
+static void conv_missing(hint *h)
 {
     const tt_conv_args *p = &h->q->conv;
     const int64_t C = p->Cin, taps = (int64_t)p->kt * p->kh * p->kw;
@@ -139,7 +139,7 @@ void hint_conv(hint *h)
     }
     padding(h);
     edges(h);
-    frames(h);
+    conv_frames(h);
     taps(h);
-    missing(h);
+    conv_missing(h);
 }

@@ -32,7 +32,8 @@ typedef struct residue {
 } residue;
 
 /* Of got against trial; with `mask` only where it is set. */
-static residue measure(const hint *h, const double *trial, const bool *mask)
+static residue hint_measure(const hint *h, const double *trial,
+                            const bool *mask)
 {
     residue r = {0};
     for (int64_t i = 0; i < h->n; i++) {
@@ -80,7 +81,7 @@ static void try_args(hint *h, const double *trial, const char *fmt,
             try_args(h->end, h->end->trial, fmt, args);
         return;
     }
-    residue r = measure(h, trial, NULL);
+    residue r = hint_measure(h, trial, NULL);
     bool partly = false;
     if (!explains(h, &r)) {
         /* A mistake made in one head, or beyond some size only. A handful of
@@ -88,7 +89,7 @@ static void try_args(hint *h, const double *trial, const char *fmt,
         if (h->nwrong < 8 || h->nwrong == h->n) return;
         for (int64_t i = 0; i < h->n; i++)
             if (isfinite(h->got[i]) && !isfinite(trial[i])) return;
-        r = measure(h, trial, h->wrong);
+        r = hint_measure(h, trial, h->wrong);
         if (!explains(h, &r)) return;
         partly = true;
     }
@@ -159,7 +160,7 @@ static bool take_stock(hint *h, int64_t *worst)
         h->wrong[i] = value_distance(h->got[i], h->want[i]) > limit;
         h->nwrong += h->wrong[i];
     }
-    h->error = measure(h, h->want, NULL).rms;
+    h->error = hint_measure(h, h->want, NULL).rms;
     if (!isfinite(h->error)) h->error = h->top;
     return most > 0;
 }
@@ -182,8 +183,8 @@ static void families_of_call(hint *h)
     if (!hint_settled(h)) hint_rounding(h);
 }
 
-static bool search(hint *h, op_call *part, const tt_arith *arith, char *out,
-                   size_t size)
+static bool hint_search(hint *h, op_call *part, const tt_arith *arith,
+                        char *out, size_t size)
 {
     int64_t worst;
     h->wrong = tt_alloc(h->ctx, &h->ctx->scratch, h->n, sizeof *h->wrong,
@@ -241,7 +242,7 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
         h.q = &part;
     }
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const bool found = search(&h, &part, arith, v->hint, size);
+    const bool found = hint_search(&h, &part, arith, v->hint, size);
     tt_arena_reset(&ctx->scratch, mark);
     return found;
 }
@@ -272,7 +273,7 @@ static bool begin_chain(hint *h, hint *end, chain *c, int i)
     c->at = i;
     c->together = false;
     if (!chain_end(c, ours, NULL, end->trial)) return false;
-    return measure(end, end->trial, NULL).rms <= end->error * 1.5;
+    return hint_measure(end, end->trial, NULL).rms <= end->error * 1.5;
 }
 
 /* Deviations are made of the moments of whole frames: the one mistake they are

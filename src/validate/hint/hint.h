@@ -27,7 +27,7 @@ typedef struct hint {
     double best;                /* rms left by the best explanation           */
     int maps;                   /* that were tried on all elements            */
     bool fits, partly;          /* partly: explains the wrong elements only   */
-    struct chain *chain;        /* what comes behind q; NULL: nothing         */
+    struct chain *chain;        /* what comes after q; NULL: nothing          */
     struct hint *end;           /* the tensor at its end, which is wrong      */
     const void *fault;          /* of the trial under way, NULL: a call       */
     char text[160];

@@ -24,8 +24,8 @@ static void bias(hint *h)
 
 /* How far the sums of a sample of wrong outputs would be from the candidate's
  * with the first k terms alone (head), and without them (tail). */
-static void running_sums(const hint *h, const tt_real *w, int64_t i,
-                         double *head, double *tail)
+static void linear_running_sums(const hint *h, const tt_real *w, int64_t i,
+                                double *head, double *tail)
 {
     const op_call *q = h->q;
     const int64_t o = h->c, step = h->n > 64 ? h->n / 64 : 1;
@@ -49,7 +49,7 @@ static void cut_sum(hint *h, int64_t i)
     double *head = hint_doubles(h, i + 1), *tail = hint_doubles(h, i + 1);
     const tt_real *w = plain_weight(h->ctx, h->q->w);
     if (!head || !tail || !w || i < 2) return;
-    running_sums(h, w, i, head, tail);
+    linear_running_sums(h, w, i, head, tail);
     int64_t stop = 0, begin = 0;
     for (int64_t k = 0; k <= i; k++) {
         if (head[k] <= head[stop]) stop = k;
@@ -73,11 +73,11 @@ static void cut_sum(hint *h, int64_t i)
                    "sums are kept in bf16");
 }
 
-static void layout(hint *h, int64_t i)
+static void linear_layout(hint *h, int64_t i)
 {
     const bool even = i % 2 == 0;
     const hint_trial list[] = {
-        {true, F(.weight = WEIGHT_TURNED),
+        {true, F(.weight = WEIGHT_TRANSPOSED),
          "weight transposed: read as [in, out]"},
         {true, F(.weight = WEIGHT_ROWS_BACK),
          "rows of the weight in reverse order"},
@@ -119,5 +119,5 @@ void hint_linear(hint *h)
     storage(h);
     if (hint_settled(h)) return;
     cut_sum(h, h->q->w->dim[1]);
-    layout(h, h->q->w->dim[1]);
+    linear_layout(h, h->q->w->dim[1]);
 }

@@ -38,8 +38,8 @@ static const char *row_name(int64_t row, int64_t rows)
     return rows == 6 ? six[row] : two[row];
 }
 
-static int64_t row_of(const chain *c, const chain_sum *s, const void *operand,
-                      int64_t width)
+static int64_t model_row_of(const chain *c, const chain_sum *s,
+                            const void *operand, int64_t width)
 {
     return (chain_was(c, operand) - s->was)
            / ((int64_t)sizeof(tt_real) * width);
@@ -48,8 +48,8 @@ static int64_t row_of(const chain *c, const chain_sum *s, const void *operand,
 static void rows_of_modulate(hint *h, const chain_sum *s, int64_t rows)
 {
     const op_call *q = h->q;
-    const int64_t scale = row_of(h->chain, s, q->a, q->c);
-    const int64_t shift = row_of(h->chain, s, q->b, q->c);
+    const int64_t scale = model_row_of(h->chain, s, q->a, q->c);
+    const int64_t shift = model_row_of(h->chain, s, q->b, q->c);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < rows; j++) {
             op_call own = *q;
@@ -74,7 +74,7 @@ static void rows_of_modulation(hint *h)
         if (sum_of(h->chain, q->b) == s) rows_of_modulate(h, s, rows);
         return;
     }
-    const int64_t gate = row_of(h->chain, s, q->a, q->c);
+    const int64_t gate = model_row_of(h->chain, s, q->a, q->c);
     for (int64_t i = 0; i < rows; i++) {
         op_call own = *q;
         own.a = s->copy + i * q->c;
@@ -122,7 +122,7 @@ static void sums(hint *h)
 }
 
 /* GELU of the factor that has none, and none of the other. */
-static void other_factor(hint *h)
+static void model_other_factor(hint *h)
 {
     const op_call *q = h->q;
     const chain *c = h->chain;
@@ -142,7 +142,7 @@ static void other_factor(hint *h)
 
 /* ---- the time ------------------------------------------------------------ */
 
-typedef enum wave { WAVE_RIGHT, WAVE_TURNED, WAVE_PAIRS, WAVE_LAST } wave;
+typedef enum wave { WAVE_RIGHT, WAVE_SWAPPED, WAVE_PAIRS, WAVE_LAST } wave;
 
 /* The sinusoid of time t [half cosines, half sines] in every row. */
 static void at_time(tt_real *x, int64_t n, int64_t c, double t, wave how)
@@ -155,8 +155,8 @@ static void at_time(tt_real *x, int64_t n, int64_t c, double t, wave how)
         tt_sincos(t * tt_pow(10000, -(double)k / steps), &s, &o);
         const int64_t at = how == WAVE_PAIRS ? 2 * k : k;
         const int64_t far = how == WAVE_PAIRS ? 1 : half;
-        x[row + at] = (tt_real)(how == WAVE_TURNED ? s : o);
-        x[row + at + far] = (tt_real)(how == WAVE_TURNED ? o : s);
+        x[row + at] = (tt_real)(how == WAVE_SWAPPED ? s : o);
+        x[row + at + far] = (tt_real)(how == WAVE_SWAPPED ? o : s);
     }
 }
 
@@ -173,7 +173,7 @@ static void other_waves(hint *h, tt_real *x, double right)
 {
     const op_call *q = h->q;
     const struct { double t; wave how; const char *what; } list[] = {
-        {right, WAVE_TURNED, "sines and cosines of the time are exchanged"},
+        {right, WAVE_SWAPPED, "sines and cosines of the time are exchanged"},
         {right, WAVE_PAIRS, "sines and cosines of the time are interleaved"},
         {right, WAVE_LAST, "frequencies of the time are counted by half - 1"},
         {right / 1000, WAVE_RIGHT, "the time is divided by 1000"},
@@ -255,8 +255,9 @@ static void patches(hint *h)
     tt_real *x = tt_scratch(h->ctx, q->n * q->c);
     for (int how = 0; x && q->c % 4 == 0 && how < 2; how++) {
         for (int64_t i = 0; i < q->n * q->c; i++) {
-            const int64_t k = i % q->c, p = k % 4, turned = p % 2 * 2 + p / 2;
-            x[i - k + (how ? p * C + k / 4 : k - p + turned)] = q->x[i];
+            const int64_t k = i % q->c, p = k % 4,
+                transposed = p % 2 * 2 + p / 2;
+            x[i - k + (how ? p * C + k / 4 : k - p + transposed)] = q->x[i];
         }
         own.x = x;
         hint_try_call(h, &own, "%s", what[how]);
@@ -264,7 +265,7 @@ static void patches(hint *h)
 }
 
 /* The output of attention, [rows, H, D], read as [rows, D, H] and the like. */
-static void heads(hint *h)
+static void model_heads(hint *h)
 {
     const op_call *q = h->q;
     const chain *c = h->chain;
@@ -313,7 +314,7 @@ static void norm_of_heads(hint *h)
     }
 }
 
-static bool same_shape(const tt_tensor *a, const tt_tensor *b)
+static bool model_same_shape(const tt_tensor *a, const tt_tensor *b)
 {
     return a->rank == b->rank
            && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
@@ -325,9 +326,10 @@ static bool takes_the_same(const op_call *o, const op_call *q)
     if (o->kind != q->kind) return false;
     switch (q->kind) {
     case OP_LINEAR:
-        return same_shape(o->w, q->w) && !o->b == !q->b;
+        return model_same_shape(o->w, q->w) && !o->b == !q->b;
     case OP_CONV:
-        return same_shape(o->conv.w, q->conv.w) && !o->conv.b == !q->conv.b;
+        return model_same_shape(o->conv.w, q->conv.w) && !o->conv.b
+            == !q->conv.b;
     case OP_RMS_NORM: case OP_CHANNEL_NORM:
         return o->c == q->c && o->a && q->a && o->a != q->a;
     default: return false;
@@ -362,12 +364,12 @@ void hint_model(hint *h, const char *name)
     case OP_ATTENTION: case OP_ROPE: hint_window(h); break;
     case OP_MODULATE: case OP_GATE_ADD: rows_of_modulation(h); break;
     case OP_ADD: sums(h); break;
-    case OP_MUL: other_factor(h); break;
+    case OP_MUL: model_other_factor(h); break;
     case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
     case OP_LINEAR:
         if (ends_with(name, "/e")) times(h);
         else if (ends_with(name, "tokens")) patches(h);
-        else heads(h);
+        else model_heads(h);
         break;
     default: break;
     }

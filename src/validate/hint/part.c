@@ -12,7 +12,7 @@
 #define MOST_WORK ((int64_t)1 << 23)   /* multiply-adds of one trial          */
 
 /* Rows [first, first + n) of `all` that hold `row`. */
-static int64_t window(int64_t row, int64_t n, int64_t all)
+static int64_t part_window(int64_t row, int64_t n, int64_t all)
 {
     const int64_t first = row - n / 2;
     return first < 0 ? 0 : first + n > all ? all - n : first;
@@ -65,7 +65,7 @@ static void narrow_heads(hint *h, op_call *q, int64_t worst, int64_t work)
     const tt_attention_args *a = &q->attn;
     const int64_t n = a->H * MOST_WORK / work, some = n < 2 ? 2 : n;
     if (some < a->H)
-        keep_heads(h, q, window(worst / a->D % a->H, some, a->H), some);
+        keep_heads(h, q, part_window(worst / a->D % a->H, some, a->H), some);
 }
 
 void hint_narrow(hint *h, op_call *q, int64_t worst)
@@ -79,7 +79,7 @@ void hint_narrow(hint *h, op_call *q, int64_t worst)
         narrow_heads(h, q, worst, work);
         return;
     }
-    const int64_t first = window(worst / (h->n / h->dim[0]), n, rows);
+    const int64_t first = part_window(worst / (h->n / h->dim[0]), n, rows);
     keep_rows(h, first, n);
     if (q->kind == OP_ATTENTION) {
         q->attn.q += first * q->attn.q_stride;

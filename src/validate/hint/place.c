@@ -75,7 +75,8 @@ static confined narrowest(const hint *h)
     return best;
 }
 
-static void describe(const hint *h, const confined *f, char *out, size_t size)
+static void place_describe(const hint *h, const confined *f, char *out,
+                           size_t size)
 {
     char buf[32];
     const long long first = f->first, last = f->last, b = f->b;
@@ -103,7 +104,7 @@ void hint_where(const hint *h, char *out, size_t size)
     out[0] = 0;
     if (h->nwrong * 10 > h->n * 9) return;
     const confined f = narrowest(h);
-    if (f.axis >= 0) describe(h, &f, out, size);
+    if (f.axis >= 0) place_describe(h, &f, out, size);
     else snprintf(out, size, "only %lld of %lld elements",
                   (long long)h->nwrong, (long long)h->n);
 }
@@ -129,7 +130,8 @@ static int64_t donor(const hint *h, const confined *f, int64_t j)
 }
 
 /* Values of another index of the axis: a swap, or a copy. */
-static bool moved(const hint *h, const confined *f, char *out, size_t size)
+static bool place_moved(const hint *h, const confined *f, char *out,
+                        size_t size)
 {
     char buf[32];
     if (f->axis < 0 || f->count > 4 || f->b > 65536) return false;
@@ -221,7 +223,7 @@ bool hint_place(hint *h, char *out, size_t size)
         return true;
     }
     const confined f = narrowest(h);
-    if (moved(h, &f, out, size)) return true;
+    if (place_moved(h, &f, out, size)) return true;
     hint_where(h, where, sizeof where);
     if (!where[0] && !what[0]) return false;
     /* A handful of elements that follow no pattern says nothing. */
@@ -254,7 +256,7 @@ bool hint_noise(const hint *h, char *out, size_t size)
         snprintf(out, size, "low precision: error like rounding to %.0f bits "
                  "(f32 has 24, f16 and tf32 11, bf16 8) somewhere inside",
                  bits + 1);
-    else             /* behind a product all small errors look alike */
+    else             /* after a product all small errors look alike */
         snprintf(out, size, "a small error without a pattern, 2^-%.0f of the "
                  "values: a function in another form (GELU by erf or tanh, "
                  "exp, eps) or low precision somewhere inside", bits + 1);

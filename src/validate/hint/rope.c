@@ -7,7 +7,7 @@
 
 #define F(...) &(rope_fault){__VA_ARGS__}
 
-static void positions(hint *h)
+static void rope_positions(hint *h)
 {
     static const char *const axis[] = {"frame", "row", "column"};
     for (int a = 0; a < 3; a++)
@@ -16,7 +16,7 @@ static void positions(hint *h)
             f.step[a] = step;
             if (step)
                 hint_try_fault(h, &f, "%s position off by %+d%s", axis[a],
-                               step, chain_beside(h->chain));
+                               step, chain_next(h->chain));
         }
     for (int step = -1; step <= 1; step += 2)
         hint_try_fault(h, F(.step = {step, step, step}),
@@ -54,7 +54,7 @@ void hint_rope(hint *h)
 {
     static const double bases[] = {1000, 500000, 1000000, 100, 256, 5000,
                                    2000, 20000, 50000, 100000, 1024, 16384};
-    const hint_trial turned[] = {
+    const hint_trial swapped[] = {
         {true, F(.halves = true),
          "pairs are (j, j + D/2): halves where interleaved pairs belong"},
         {true, F(.back = true),
@@ -66,15 +66,15 @@ void hint_rope(hint *h)
          "positions count tokens instead of frame, row, column"},
         {true, F(.factor = 0.5), "positions halved"},
         {true, F(.factor = 2), "positions doubled"},
-        {true, F(.turned = true), "height and width of the grid exchanged: "
+        {true, F(.swapped = true), "height and width of the grid exchanged: "
          "rows and columns are counted in lines as long as it is high"},
         {true, F(.one_spectrum = true),
          "frequencies counted over the whole head, not per axis"},
     };
-    HINT_TRY_EACH(h, turned);
+    HINT_TRY_EACH(h, swapped);
     hint_not_applied(h);
     hint_try_fault(h, F(.swap = true), "sine and cosine exchanged");
-    positions(h);
+    rope_positions(h);
     HINT_TRY_EACH(h, others);
     splits(h);
     for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++)

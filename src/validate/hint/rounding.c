@@ -215,8 +215,8 @@ enum { LEAST = 32 };       /* values                                          */
  * leave the part L of the squares with a probability of L^(m/2), m of them. */
 #define BITS_LEAST 20
 
-static way measure(const double *got, const double *even,
-                   const double *cut, int64_t n)
+static way rounding_measure(const double *got, const double *even,
+                            const double *cut, int64_t n)
 {
     double gd = 0, dd = 0, gg = 0, left = 0;
     way w = {0, INFINITY, 0};
@@ -237,7 +237,7 @@ typedef struct value {
     double even, d2;
 } value;
 
-static int by_value(const void *a, const void *b)
+static int rounding_by_value(const void *a, const void *b)
 {
     const double x = ((const value *)a)->even, y = ((const value *)b)->even;
     return (x > y) - (x < y);
@@ -255,7 +255,7 @@ static double weighty(tt_ctx *ctx, const double *even, const double *cut,
         const double d = cut[i] - even[i];
         if (isfinite(d)) v[m++] = (value){even[i], d * d};
     }
-    if (m) qsort(v, (size_t)m, sizeof *v, by_value);
+    if (m) qsort(v, (size_t)m, sizeof *v, rounding_by_value);
     for (int64_t i = 0; i < m; i++) {
         if (i > 0 && v[i].even == v[i - 1].even) continue;
         sum += v[i].d2;
@@ -268,7 +268,7 @@ static double weighty(tt_ctx *ctx, const double *even, const double *cut,
  * results these are seen. So do two that got rounds and `EXACT` does not. Where
  * two keys share a query's attention, Q moves all its results along one line:
  * a query of a head counts as one number. */
-static int64_t numbers(const op_call *q, int which)
+static int64_t rounding_numbers(const op_call *q, int which)
 {
     const tt_attention_args *a = &q->attn;
     const tt_conv_args *p = &q->conv;
@@ -309,11 +309,11 @@ bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     for (int i = 0; i < TRIALS && !ctx->status; i++) {
         const double *from = even[trials[i] & EXACT ? 1 : 0];
         if (!cut_call(ctx, q, arith, trials[i], cut)) continue;
-        const way w = measure(got, from, cut, n);
+        const way w = rounding_measure(got, from, cut, n);
         const double share = SHARE + fmin(4 / sqrt((double)w.n), CHANCE_MOST);
         if (!(w.share > share) || w.share > 2 - SHARE || !(w.left < best)
             || guessed(w.left, fmin(weighty(ctx, from, cut, n),
-                                    (double)numbers(q, trials[i])))
+                                    (double)rounding_numbers(q, trials[i])))
                    < BITS_LEAST)
             continue;
         is = true;

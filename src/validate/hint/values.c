@@ -87,7 +87,7 @@ static bool by_chance(const hint *h)
     return false;
 }
 
-static void factors(hint *h)
+static void values_factors(hint *h)
 {
     const moments m = sum(h->got, h->want, h->n, 1);
     if (h->n < 2 || m.ww == 0) return;
@@ -198,7 +198,7 @@ static void factors_along(hint *h, bool rows)
                  "(%.7g .. %.7g)", rows ? "row" : "channel", l.least, l.most);
 }
 
-static void rounded(hint *h)
+static void values_rounded(hint *h)
 {
     static const struct { tt_format f; const char *name; } formats[] = {
         /* the same but for their range */
@@ -256,8 +256,8 @@ void hint_values(hint *h)
         hint_try(h, h->trial, "all %.6g (not written?)", h->got[0]);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = -h->want[i];
     hint_try(h, h->trial, "sign flipped");
-    factors(h);
-    rounded(h);
+    values_factors(h);
+    values_rounded(h);
     limited(h);
     factors_along(h, false);
     factors_along(h, true);

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   keys are rotated behind the cache. So a window is imitated with the
+ * Model   keys are rotated after the cache. So a window is imitated with the
  *         rope call that made its keys: rows of the cache change, and the
  *         positions with them or not, and keys are made again. What stood in
  *         the cache in the pass before was kept (chain.other, chain.keys). */
@@ -57,7 +57,7 @@ static void masked(hint *h)
 /* ---- positions ----------------------------------------------------------- */
 
 /* Tokens of a frame: those that share the first's position in time. */
-static int64_t frame_of(const op_call *q)
+static int64_t window_frame_of(const op_call *q)
 {
     int64_t L = 1;
     while (L < q->n && q->pos[3 * L] == q->pos[0]) L++;
@@ -129,7 +129,7 @@ static void other_times(hint *h, int64_t L)
         rope_fault f = {.step = {k, 0, 0}};
         if (abs(k) > NEAR)
             hint_try_fault(h, &f, "frame position off by %+d%s", k,
-                           chain_beside(h->chain));
+                           chain_next(h->chain));
     }
 }
 
@@ -156,8 +156,8 @@ static void begin_trial(window *w)
 }
 
 /* Rows of one array [.., row] to another. */
-static void put(const window *w, tt_real *to, int64_t at, const tt_real *from,
-                int64_t frame, int64_t m)
+static void window_put(const window *w, tt_real *to, int64_t at,
+                       const tt_real *from, int64_t frame, int64_t m)
 {
     const int64_t size = w->L * w->row;
     memmove(to + at * size, from + frame * size,
@@ -194,8 +194,8 @@ static void replaced(window *w, int64_t a, int64_t b, int64_t m)
         for (int times = 0; times < 2; times++) {
             if (times && !(which & ONLY_K)) continue;
             begin_trial(w);
-            if (which & ONLY_K) put(w, w->x, a, x, b, m);
-            if (which & ONLY_V) put(w, w->v, a, v, b, m);
+            if (which & ONLY_K) window_put(w, w->x, a, x, b, m);
+            if (which & ONLY_V) window_put(w, w->v, a, v, b, m);
             if (times) put_times(w, a, w->keys->q.pos, b, m);
             snprintf(at, sizeof at, m > 1 ? "places %lld to %lld" : "place "
                      "%lld", (long long)a, (long long)(a + m - 1));
@@ -228,7 +228,7 @@ static void others(window *w)
                 replaced(w, a, b, m);
 }
 
-/* The chunk's rows a frame too early; behind them nothing was written, or what
+/* The chunk's rows a frame too early; after them nothing was written, or what
  * stood there. */
 static void shifted(window *w)
 {
@@ -244,8 +244,10 @@ static void shifted(window *w)
                 const size_t bytes = (size_t)(w->L * w->row) * sizeof *w->x;
                 tt_real *end[] = {w->x + (w->n - 1) * w->L * w->row,
                                   w->v + (w->n - 1) * w->L * w->row};
-                if (which & ONLY_K) put(w, w->x, from - 1, w->x, from, w->own);
-                if (which & ONLY_V) put(w, w->v, from - 1, w->v, from, w->own);
+                if (which & ONLY_K)
+                    window_put(w, w->x, from - 1, w->x, from, w->own);
+                if (which & ONLY_V)
+                    window_put(w, w->v, from - 1, w->v, from, w->own);
                 if (times) put_times(w, from - 1, w->rope->pos, from, w->own);
                 for (int i = 0; i < 2; i++) {
                     if (!(which >> i & 1)) continue;
@@ -279,7 +281,7 @@ static void of_cache(hint *h)
     const chain *c = h->chain;
     window w = {.h = h, .rope = rope_of(h), .row = a->H * a->D};
     if (!w.rope || a->kv_stride != w.row) return;
-    w.L = frame_of(w.rope);
+    w.L = window_frame_of(w.rope);
     if (a->N % w.L || a->T % w.L) return;
     w.n = a->N / w.L;
     w.own = a->T / w.L;
@@ -333,7 +335,7 @@ void hint_window(hint *h)
 {
     const op_call *q = h->q;
     if (q->kind == OP_ROPE) {
-        const int64_t L = frame_of(q);
+        const int64_t L = window_frame_of(q);
         if (q->n % L || q->n / L > 32) return;
         reordered(h, L);
         other_times(h, L);

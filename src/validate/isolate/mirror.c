@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static void put(const watch *w, const void *from, size_t n)
+static void mirror_put(const watch *w, const void *from, size_t n)
 {
     const char *at = from;
     while (n > 0) {
         const ssize_t done = write(w->events, at, n);
         if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) _exit(1);         /* nobody reads any more */
+        if (done <= 0) _exit(1);         /* no one reads any more */
         at += done;
         n -= (size_t)done;
     }
@@ -23,8 +23,8 @@ static void send(const watch *w, mirror_kind kind, const char *name,
                  const void *body, size_t n)
 {
     const mirror_frame f = {.kind = kind, .size = (int32_t)n, .name = name};
-    put(w, &f, sizeof f);
-    put(w, body, n);
+    mirror_put(w, &f, sizeof f);
+    mirror_put(w, body, n);
 }
 
 static size_t map_bytes(const error_map *m)
@@ -37,9 +37,9 @@ void mirror_verdict(watch *w, const tt_verdict *v, const error_map *map)
     if (!w) return;
     const mirror_frame f = {.kind = MIRROR_VERDICT,
                             .size = (int32_t)(sizeof *v + map_bytes(map))};
-    put(w, &f, sizeof f);
-    put(w, v, sizeof *v);
-    if (map) put(w, map, map_bytes(map));
+    mirror_put(w, &f, sizeof f);
+    mirror_put(w, v, sizeof *v);
+    if (map) mirror_put(w, map, map_bytes(map));
 }
 
 void mirror_growth(watch *w, const tt_growth *g)
@@ -75,7 +75,8 @@ void mirror_finish(watch *w, const tt_ctx *ctx)
     send(w, MIRROR_END, NULL, &end, sizeof end);
 }
 
-/* ---- the keeper's side --------------------------------------------------- */
+/* ---- the supervisor's side
+ * --------------------------------------------------- */
 
 static void take_verdict(tt_report *r, const char *body, size_t size)
 {
@@ -88,7 +89,7 @@ static void take_verdict(tt_report *r, const char *body, size_t size)
     report_put(r, &v, map);
 }
 
-static void take_text(tt_report *r, const char *name, const char *text)
+static void mirror_take_text(tt_report *r, const char *name, const char *text)
 {
     if (name) tt_report_fact(r, name, "%s", text);
     else tt_report_note(r, "%s", text);
@@ -105,7 +106,7 @@ bool mirror_take(tt_report *r, const mirror_frame *f, const void *body,
         memcpy(&g, body, sizeof g);
         tt_report_grow(r, &g);
         break;
-    case MIRROR_NOTE: take_text(r, f->name, body); break;
+    case MIRROR_NOTE: mirror_take_text(r, f->name, body); break;
     case MIRROR_ARITH:
         memcpy(&arith, body, sizeof arith);
         tt_report_declare(r, arith);

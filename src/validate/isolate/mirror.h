@@ -1,5 +1,5 @@
 /* mirror.h: what the process of a backend adds to its report goes to the
- * report of the keeper.
+ * report of the supervisor.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -30,7 +30,7 @@ typedef struct mirror_end {
     char message[1024];
 } mirror_end;
 
-/* Do nothing where nobody watches. A keeper that is gone ends the process. */
+/* Do nothing where no one watches. Without a supervisor the process ends. */
 void mirror_verdict(watch *w, const tt_verdict *v, const error_map *map);
 void mirror_growth(watch *w, const tt_growth *g);
 void mirror_text(watch *w, const char *name, const char *text);
@@ -38,7 +38,7 @@ void mirror_arith(watch *w, const tt_arith *arith);
 void mirror_closing(watch *w);
 void mirror_finish(watch *w, const tt_ctx *ctx);
 
-/* One piece into the keeper's report. False for MIRROR_END, which goes to
+/* One piece into the supervisor's report. False for MIRROR_END, which goes to
  * `end`. */
 bool mirror_take(tt_report *r, const mirror_frame *f, const void *body,
                  mirror_end *end);

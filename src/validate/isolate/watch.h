@@ -4,8 +4,8 @@
  *
  * Whoever calls a backend says so on a board, memory that both processes see:
  * what runs, and where. When the process ends in a call, or stays in one for
- * too long, the other one (keeper.c) reads there which call it was. Every
- * function takes NULL: then nobody watches. */
+ * too long, the other one (supervisor.c) reads there which call it was. Every
+ * function takes NULL: then no one watches. */
 #ifndef VALIDATE_WATCH_H
 #define VALIDATE_WATCH_H
 
@@ -27,7 +27,7 @@ typedef struct watch_board {
     op_kind op;                /* latest call; OP_KINDS: none yet             */
     char path[224];            /* its place                                   */
     int64_t out, bytes;        /* its output, as addresses; 0: not guarded    */
-    int64_t beyond;            /* bytes from there to a touch beside it       */
+    int64_t beyond;            /* bytes from there to a touch next to it      */
     int64_t printed;           /* bytes in all                                */
     op_kind printed_by;        /* the first                                   */
     char said[120];            /* its first line                              */
@@ -38,7 +38,7 @@ enum { WATCH_DEATHS = 3 };         /* of an operator, until it is given up    */
 
 typedef struct watch {
     watch_board *board;
-    int events, prints;        /* to the keeper; what the backend prints      */
+    int events, prints;        /* to the supervisor; what the backend prints  */
     int64_t resume;            /* the first unit to be done                   */
     int deaths[OP_KINDS + 1];
     bool given_up[OP_KINDS + 1];

@@ -132,7 +132,7 @@ static bool replaces(const op_call *q)
     }
 }
 
-static void run(tt_ctx *ctx, const op_call *q, void *out)
+static void operators_call_run(tt_ctx *ctx, const op_call *q, void *out)
 {
     const tt_ops *t = ctx->ops;
     tt_attention_args attn = q->attn;
@@ -164,7 +164,7 @@ void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
         own.x = out;
     }
     ctx->ops = ops;
-    run(ctx, &own, out);
+    operators_call_run(ctx, &own, out);
     ctx->ops = before;
 }
 
@@ -193,7 +193,7 @@ static void reals(op_spans *s, const tt_real *at, int64_t n)
     span(s, at, n, sizeof *at);
 }
 
-static void weight(op_spans *s, const tt_tensor *w)
+static void call_weight(op_spans *s, const tt_tensor *w)
 {
     if (w) span(s, w->data, tt_tensor_bytes(w), 1);
 }
@@ -217,13 +217,13 @@ void call_inputs(const op_call *q, op_spans *s)
     if (q->kind == OP_CONV) {
         for (int i = 0; i < p->kt; i++)
             reals(s, p->frame[i], p->Hi * p->Wi * p->Cin);
-        weight(s, p->w);
+        call_weight(s, p->w);
         reals(s, p->b, p->Cout);
         return;
     }
     reals(s, q->x, q->n * q->c);
     reals(s, q->y, q->n * q->c);
-    weight(s, q->w);
+    call_weight(s, q->w);
     reals(s, q->a, table);
     reals(s, q->b, table);
     span(s, q->pos, 3 * q->n, sizeof *q->pos);

@@ -4,14 +4,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A call is one record for all operators, so that what they share (rows of an
- * input, a second input, parameters) is judged by the same code; call_take and
+ * input, a second input, parameters) is checked by the same code; call_take and
  * call_run turn the structs of ops.h into it and back. In-place operators read
  * their operand from the call and write to the output given, so a call never
  * changes what it points to. */
 #ifndef TT_VALIDATE_CALL_H
 #define TT_VALIDATE_CALL_H
 
-#include "validate/judge.h"
+#include "validate/verdict.h"
 
 #define OP_KIND(op, OP) OP_##OP,
 typedef enum op_kind {
@@ -122,7 +122,7 @@ bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
 typedef struct hint_call {
     tt_ctx *ctx;
     const op_call *q;
-    const tt_ops *ops;        /* whose it is, to be asked again; NULL: nobody */
+    const tt_ops *ops;        /* whose it is, to be asked again; NULL: no one */
     tt_class cls;
     const double *got;
     char *out;

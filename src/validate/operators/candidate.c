@@ -58,14 +58,14 @@ static bool all_are(const uint8_t *at, int64_t n, uint8_t canary)
 
 static bool intact(const guarded *g, uint8_t canary)
 {
-    const int64_t behind = g->pad + g->bytes;
+    const int64_t tail = g->pad + g->bytes;
     return all_are(g->raw, g->pad, canary)
-           && all_are(g->raw + behind, (int64_t)g->usable - behind, canary);
+           && all_are(g->raw + tail, (int64_t)g->usable - tail, canary);
 }
 
 /* One call into g; says in c->why what went wrong. False: ctx has failed. */
-static bool once(tt_ctx *ctx, candidate_call *c, const op_call *q, guarded *g,
-                 uint8_t canary)
+static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
+                           guarded *g, uint8_t canary)
 {
     op_spans in;
     memset(g->raw, canary, g->usable);
@@ -93,7 +93,7 @@ static void *result(tt_ctx *ctx, candidate_call *c, const op_call *q,
     guarded g = {0};
     if (ctx->status || !guard(ctx, c, q, &g)) return NULL;
     void *copy = NULL;
-    if (once(ctx, c, q, &g, canary))
+    if (candidate_once(ctx, c, q, &g, canary))
         copy = tt_alloc(ctx, &ctx->scratch, g.bytes, 1, "a result");
     if (copy) memcpy(copy, g.raw + g.pad, (size_t)g.bytes);
     munmap(g.map, g.mapped);

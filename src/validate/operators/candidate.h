@@ -1,4 +1,4 @@
-/* candidate.h: one call on somebody else's operator, watched.
+/* candidate.h: one call on someone else's operator, watched.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VALIDATE_CANDIDATE_H
@@ -9,10 +9,10 @@
 typedef struct candidate_call {
     /* asked for */
     const tt_ops *ops;   /* of watched_make                                   */
-    bool odd;            /* the output one element behind an aligned address  */
+    bool odd;            /* the output one element after an aligned address   */
     bool twice;          /* call it again with the same inputs                */
     int threads;         /* of ctx->nthreads then; 0: as many                 */
-    struct watch *watch; /* who looks on; NULL: nobody                        */
+    struct watch *watch; /* who looks on; NULL: no one                        */
     const char *path;    /* for him                                           */
     /* found */
     void *out;           /* its result, tt_real or double, in ctx->scratch    */
@@ -24,13 +24,13 @@ typedef struct candidate_call {
 } candidate_call;
 
 /* Run q. The output starts as garbage, with 64 KiB and a row of canaries on
- * both sides, and behind these memory that cannot be touched; inputs are
+ * both sides, and after these memory that cannot be touched; inputs are
  * read-only. ours: [n] as double, for `twice`.
- * False when there is nothing to judge: ctx has failed by itself. */
+ * False when there is nothing to check: ctx has failed by itself. */
 bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
                    const double *ours);
 
-/* After tt_verdict_judge of c->got: what c->why says is a mismatch. With
+/* After tt_verdict_check of c->got: what c->why says is a mismatch. With
  * `hint` the verdict's hint is found (it takes many runs), and says when the
  * second call went wrong. */
 void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,

@@ -27,8 +27,9 @@ static const tt_dtype real_type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
 
 /* ---- inputs -------------------------------------------------------------- */
 
-static void put(tt_st_writer *w, const char *name, tt_dtype type,
-                const void *data, int rank, int64_t a, int64_t b, int64_t c)
+static void cases_put(tt_st_writer *w, const char *name, tt_dtype type,
+                      const void *data, int rank, int64_t a, int64_t b,
+                      int64_t c)
 {
     const int64_t dim[] = {a, b, c};
     if (data) tt_st_add(w, name, type, rank, dim, data);
@@ -45,9 +46,9 @@ static void put_rows(tt_ctx *ctx, tt_st_writer *w, const char *name,
     for (int64_t i = 0; packed && i < n; i++)
         memcpy(packed + i * c, x + i * stride, (size_t)c * sizeof *x);
     if (packed && heads)
-        put(w, name, real_type, packed, 3, n, heads, c / heads);
+        cases_put(w, name, real_type, packed, 3, n, heads, c / heads);
     else if (packed)
-        put(w, name, real_type, packed, 2, n, c, 0);
+        cases_put(w, name, real_type, packed, 2, n, c, 0);
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -58,8 +59,8 @@ static void put_attention(tt_ctx *ctx, tt_st_writer *w,
     put_rows(ctx, w, "q", a->q, a->T, c, a->q_stride, a->H);
     put_rows(ctx, w, "k", a->k, a->N, c, a->kv_stride, a->H);
     put_rows(ctx, w, "v", a->v, a->N, c, a->kv_stride, a->H);
-    put(w, "rel_bias", real_type, a->rel_bias, 2, a->H, 2 * a->N - 1, 0);
-    put(w, "key_mask", TT_U8, a->key_mask, 1, a->N, 0, 0);
+    cases_put(w, "rel_bias", real_type, a->rel_bias, 2, a->H, 2 * a->N - 1, 0);
+    cases_put(w, "key_mask", TT_U8, a->key_mask, 1, a->N, 0, 0);
 }
 
 /* frame.<i>, oldest first; one that is missing stands for zeros. */
@@ -68,10 +69,10 @@ static void put_conv(tt_st_writer *w, const tt_conv_args *p)
     char name[32];
     for (int i = 0; i < p->kt; i++) {
         snprintf(name, sizeof name, "frame.%d", i);
-        put(w, name, real_type, p->frame[i], 3, p->Hi, p->Wi, p->Cin);
+        cases_put(w, name, real_type, p->frame[i], 3, p->Hi, p->Wi, p->Cin);
     }
     tt_st_add(w, "w", p->w->dtype, p->w->rank, p->w->dim, p->w->data);
-    put(w, "b", real_type, p->b, 1, p->Cout, 0, 0);
+    cases_put(w, "b", real_type, p->b, 1, p->Cout, 0, 0);
 }
 
 static void put_inputs(tt_ctx *ctx, tt_st_writer *w, const op_call *q)
@@ -94,20 +95,21 @@ static void put_inputs(tt_ctx *ctx, tt_st_writer *w, const op_call *q)
         put_rows(ctx, w, "shift", q->b, groups, q->c, q->stride, 0);
     } else if (q->kind == OP_LINEAR) {
         tt_st_add(w, "w", q->w->dtype, q->w->rank, q->w->dim, q->w->data);
-        put(w, "b", real_type, q->b, 1, q->w->dim[0], 0, 0);
+        cases_put(w, "b", real_type, q->b, 1, q->w->dim[0], 0, 0);
     } else {
-        put(w, "w", real_type, q->a, 1, q->c, 0, 0);
-        put(w, "b", real_type, q->b, 1, q->c, 0, 0);
+        cases_put(w, "w", real_type, q->a, 1, q->c, 0, 0);
+        cases_put(w, "b", real_type, q->b, 1, q->c, 0, 0);
     }
-    put(w, "pos", TT_I32, q->pos, 2, q->n, 3, 0);
-    put(w, "mean", TT_F64, q->mean, 1, q->c, 0, 0);
-    put(w, "gain", TT_F64, q->gain, 1, q->c, 0, 0);
-    put(w, "target", TT_F64, q->target, 1, q->c, 0, 0);
+    cases_put(w, "pos", TT_I32, q->pos, 2, q->n, 3, 0);
+    cases_put(w, "mean", TT_F64, q->mean, 1, q->c, 0, 0);
+    cases_put(w, "gain", TT_F64, q->gain, 1, q->c, 0, 0);
+    cases_put(w, "target", TT_F64, q->target, 1, q->c, 0, 0);
 }
 
 /* ---- one case ------------------------------------------------------------ */
 
-static tt_status write_inputs(tt_ctx *ctx, const char *path, const op_call *q)
+static tt_status cases_write_inputs(tt_ctx *ctx, const char *path,
+                                    const op_call *q)
 {
     tt_st_writer *w;
     TT_TRY(tt_st_create(ctx, &w, path));
@@ -143,8 +145,8 @@ typedef struct origin {
     const char *name;    /* in a report; NULL: of no report                   */
 } origin;
 
-static tt_status write_json(tt_ctx *ctx, const char *path, const op_call *q,
-                            const origin *from)
+static tt_status cases_write_json(tt_ctx *ctx, const char *path,
+                                  const op_call *q, const origin *from)
 {
     tt_out o;
     TT_TRY(tt_out_open(ctx, &o, path));
@@ -177,7 +179,7 @@ static tt_status write_json(tt_ctx *ctx, const char *path, const op_call *q,
     return tt_out_finish(ctx, &o);
 }
 
-static tt_status make_folder(tt_ctx *ctx, const char *path)
+static tt_status cases_make_folder(tt_ctx *ctx, const char *path)
 {
     if (!mkdir(path, 0777) || errno == EEXIST) return ctx->status;
     return tt_fail(ctx, TT_EIO, "%s: cannot make this folder: %s", path,
@@ -192,11 +194,11 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     const tt_dtype type = call_out_is_double(q) ? TT_F64 : real_type;
     double *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
     double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "its limits");
-    TT_TRY(make_folder(ctx, dir));
+    TT_TRY(cases_make_folder(ctx, dir));
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
-    TT_TRY(write_inputs(ctx, path, q));
+    TT_TRY(cases_write_inputs(ctx, path, q));
     snprintf(path, sizeof path, "%s/case.json", dir);
-    TT_TRY(write_json(ctx, path, q, from));
+    TT_TRY(cases_write_json(ctx, path, q, from));
     call_run(ctx, ctx->ops, q, y);
     TT_TRY(write_output(ctx, dir, "", type, q, y));
     call_oracle(ctx, q, y);
@@ -214,7 +216,7 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
 {
     TT_TRY(ctx->status);
     char path[1100], sizes[200];
-    TT_TRY(make_folder(ctx, dir));
+    TT_TRY(cases_make_folder(ctx, dir));
     for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         op_call q;
@@ -231,8 +233,8 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
 }
 
 /* Every operator on one kind of input, as the operator checks draw them. */
-static void write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
-                       int64_t each, op_input in)
+static void cases_write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each, op_input in)
 {
     char path[1100], sizes[200], name[OP_CASE_NAME];
     for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
@@ -260,13 +262,13 @@ tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
     char known[200] = "";
     bool any = false;
     TT_TRY(ctx->status);
-    TT_TRY(make_folder(ctx, dir));
+    TT_TRY(cases_make_folder(ctx, dir));
     for (int in = IN_NORMAL + 1; in < IN_KINDS; in++) {
         const char *name = input_name((op_input)in);
         snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s", name);
         if (kind && strcmp(kind, name)) continue;
         any = true;
-        write_kind(ctx, dir, seed, each, (op_input)in);
+        cases_write_kind(ctx, dir, seed, each, (op_input)in);
     }
     if (!any)
         tt_fail(ctx, TT_EINVAL, "there are no inputs of kind \"%s\"; known are "
@@ -299,7 +301,7 @@ void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
     folder_name(name, sizeof name, v->path);
     snprintf(dir, sizeof dir, "%s/%s", r->cases, name);
     snprintf(path, sizeof path, "%s/got.safetensors", dir);
-    if (!make_folder(ctx, r->cases) && !write_case(ctx, dir, q, &from)
+    if (!cases_make_folder(ctx, r->cases) && !write_case(ctx, dir, q, &from)
         && !tt_st_create(ctx, &w, path)) {
         tt_st_add(w, "y", TT_F64, call_shape(q, dim), dim, got);
         tt_st_finish(w);

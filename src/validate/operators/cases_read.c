@@ -17,7 +17,8 @@ typedef struct reader {
 } reader;
 
 /* The n values of that name as ours, in scratch; NULL: not there. */
-static const tt_real *values(const reader *r, const char *name, int64_t n)
+static const tt_real *cases_read_values(const reader *r, const char *name,
+                                        int64_t n)
 {
     const tt_entry *e = tt_file_find(r->f, name);
     if (!e || !tt_dtype_is_real(e->t.dtype) || tt_tensor_count(&e->t) != n)
@@ -47,7 +48,7 @@ static const void *bytes(const reader *r, const char *name, tt_dtype type,
     return to;
 }
 
-static const tt_tensor *weight(const reader *r)
+static const tt_tensor *cases_read_weight(const reader *r)
 {
     const tt_entry *e = tt_file_find(r->f, "w");
     tt_tensor *w = e ? tt_alloc(r->ctx, &r->ctx->scratch, 1, sizeof *w, "case")
@@ -73,11 +74,12 @@ static bool read_attention(const reader *r, tt_attention_args *a)
     const int64_t T = extent(r, "q", 0), N = extent(r, "k", 0);
     const int64_t H = extent(r, "q", 1), D = extent(r, "q", 2), c = H * D;
     *a = (tt_attention_args){
-        .q = values(r, "q", T * c), .k = values(r, "k", N * c),
-        .v = values(r, "v", N * c), .T = T, .N = N, .H = H, .D = D,
+        .q = cases_read_values(r, "q", T * c), .k = cases_read_values(r, "k",
+                                                                      N * c),
+        .v = cases_read_values(r, "v", N * c), .T = T, .N = N, .H = H, .D = D,
         .q_stride = c, .kv_stride = c,
         .scale = (tt_real)tt_json_num(r->json, "scale", 0),
-        .rel_bias = values(r, "rel_bias", H * (2 * N - 1)),
+        .rel_bias = cases_read_values(r, "rel_bias", H * (2 * N - 1)),
         .key_mask = bytes(r, "key_mask", TT_U8, N)};
     return a->q && a->k && a->v;
 }
@@ -97,7 +99,7 @@ static bool read_conv(const reader *r, op_call *q, const int64_t *dim)
     const tt_json *kernel = tt_json_get(r->json, "kernel");
     const int64_t first = tt_json_whole(tt_json_first(kernel), 0);
     bool all = true;
-    const tt_tensor *w = weight(r);
+    const tt_tensor *w = cases_read_weight(r);
     const int kt = first > 0 && first <= 16 ? (int)first : 0;
     int stride = 1, up = 1, top = 0, left = 0;
     char name[32];
@@ -112,14 +114,15 @@ static bool read_conv(const reader *r, op_call *q, const int64_t *dim)
                                      sizeof *frame, "frames");
     snprintf(name, sizeof name, "frame.%d", kt - 1);
     q->conv = (tt_conv_args){
-        .frame = frame, .w = w, .b = values(r, "b", w->dim[0]),
+        .frame = frame, .w = w, .b = cases_read_values(r, "b", w->dim[0]),
         .Hi = extent(r, name, 0), .Wi = extent(r, name, 1),
         .Cin = extent(r, name, 2), .Ho = dim[0], .Wo = dim[1], .Cout = dim[2],
         .kt = kt, .kh = (int)w->dim[2], .kw = (int)w->dim[3],
         .stride = stride, .up = up, .pad_top = top, .pad_left = left};
     for (int i = 0; frame && i < kt; i++) {
         snprintf(name, sizeof name, "frame.%d", i);
-        frame[i] = values(r, name, q->conv.Hi * q->conv.Wi * q->conv.Cin);
+        frame[i] = cases_read_values(r, name,
+                                     q->conv.Hi * q->conv.Wi * q->conv.Cin);
         all = all && (frame[i] || !tt_file_find(r->f, name));
     }
     return frame && all && q->conv.stride > 0
@@ -145,17 +148,17 @@ static bool read_rope(const reader *r, op_call *q)
     return !tt_rope_make(r->ctx, &r->ctx->scratch, t, q->D, most + 1);
 }
 
-/* The rest: rows x, and what stands beside them. */
+/* The rest: rows x, and what stands next to them. */
 static bool read_rows(const reader *r, op_call *q)
 {
     const bool gate = q->kind == OP_GATE_ADD;
     const int64_t n = q->n = extent(r, "x", 0), c = q->c = extent(r, "x", 1);
     if (q->kind == OP_ROPE) {
-        q->x = values(r, "x", n * c * extent(r, "x", 2));
+        q->x = cases_read_values(r, "x", n * c * extent(r, "x", 2));
         return q->x && read_rope(r, q);
     }
-    q->x = values(r, "x", n * c);
-    q->y = values(r, "y", n * c);
+    q->x = cases_read_values(r, "x", n * c);
+    q->y = cases_read_values(r, "y", n * c);
     q->eps = tt_json_num(r->json, "eps", 0);
     q->tau = tt_json_num(r->json, "tau", 0);
     q->mean = doubles(r, "mean", c);
@@ -165,22 +168,22 @@ static bool read_rows(const reader *r, op_call *q)
         q->rows = tt_json_int(r->json, "rows_per_group", n);
         if (q->rows < 1 || n % q->rows) return false;
         q->stride = c;
-        q->a = values(r, gate ? "gate" : "scale", n / q->rows * c);
-        q->b = values(r, "shift", n / q->rows * c);
+        q->a = cases_read_values(r, gate ? "gate" : "scale", n / q->rows * c);
+        q->b = cases_read_values(r, "shift", n / q->rows * c);
         return q->x && q->a && (gate ? q->y : q->b);
     }
     if (q->kind == OP_LINEAR) {
-        q->w = weight(r);
+        q->w = cases_read_weight(r);
         if (!q->w || q->w->rank != 2 || q->w->dim[1] != c) return false;
-        q->b = values(r, "b", q->w->dim[0]);
+        q->b = cases_read_values(r, "b", q->w->dim[0]);
         return q->x != NULL;
     }
-    q->a = values(r, "w", c);
-    q->b = values(r, "b", c);
+    q->a = cases_read_values(r, "w", c);
+    q->b = cases_read_values(r, "b", c);
     return q->x != NULL;
 }
 
-static bool complete(const op_call *q)
+static bool cases_read_complete(const op_call *q)
 {
     switch (q->kind) {
     case OP_ADD: case OP_MUL: return q->y != NULL;
@@ -200,7 +203,7 @@ static bool read_call(const reader *r, op_call *q, const int64_t *dim, int rank)
     *q = (op_call){.kind = (op_kind)kind};
     if (kind == OP_ATTENTION) return read_attention(r, &q->attn);
     if (kind == OP_CONV) return rank == 3 && read_conv(r, q, dim);
-    return read_rows(r, q) && complete(q);
+    return read_rows(r, q) && cases_read_complete(q);
 }
 
 bool case_read(tt_ctx *ctx, op_call *q, const char *dir, const int64_t *dim,

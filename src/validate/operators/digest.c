@@ -47,7 +47,7 @@ tt_status tt_digest_operators(tt_ctx *ctx, uint64_t seed, int64_t each,
 }
 
 /* What is kept of a run: a few hundred tensors of its many thousand. */
-static bool wanted(const char *path)
+static bool digest_wanted(const char *path)
 {
     static const char *const glob[] = {
         "*prompt_embeds", "*context", "*/x0", "*grab.score", "*grab.keep",
@@ -57,12 +57,12 @@ static bool wanted(const char *path)
     return false;
 }
 
-static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
-                   const int64_t *dim, const void *data)
+static void digest_on_tap(void *user, const char *path, tt_dtype dtype,
+                          int rank, const int64_t *dim, const void *data)
 {
     digest *d = user;
     char sha[65];
-    if (!wanted(path)) return;
+    if (!digest_wanted(path)) return;
     const tt_tensor t = tt_tensor_make(data, dtype, rank, dim);
     if (!tt_tensor_digest(d->ctx, sha, &t)) d->fn(d->user, "model", path, sha);
 }
@@ -74,7 +74,7 @@ tt_status tt_digest_model(tt_ctx *ctx, const tt_model_parts *m,
     digest d = {ctx, fn, user};
     const tt_tap_fn tap = ctx->tap;
     void *tap_user = ctx->tap_user;
-    ctx->tap = on_tap;
+    ctx->tap = digest_on_tap;
     ctx->tap_user = &d;
     walk_all(ctx, m);
     ctx->tap = tap;

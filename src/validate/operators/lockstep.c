@@ -40,7 +40,7 @@ static double rel_l2(const tt_real *a, const tt_real *b, int64_t n)
     return bb > 0 ? sqrt(ee / bb) : sqrt(ee);
 }
 
-void lockstep_judge(lockstep *s, const char *path, const double *got,
+void lockstep_check(lockstep *s, const char *path, const double *got,
                     const double *want, const double *emul, int rank,
                     const int64_t *dim)
 {
@@ -50,7 +50,7 @@ void lockstep_judge(lockstep *s, const char *path, const double *got,
     for (int i = 0; i < rank; i++) n *= v.dim[i] = dim[i];
     snprintf(v.path, sizeof v.path, "%s", path);
     if (!s->arith->bits)
-        tt_verdict_judge(&v, s->arith, got, want, emul, n, dim[rank - 1]);
+        tt_verdict_check(&v, s->arith, got, want, emul, n, dim[rank - 1]);
     tt_verdict_bits(&v, s->arith, got, want, n);
     if (v.outcome == TT_MISMATCH)
         hint_find(s->ctx, NULL, s->arith, got, want, &v);
@@ -77,9 +77,9 @@ bool lockstep_equal(lockstep *s, const char *path, const int32_t *got,
     return !v.m.differ;
 }
 
-void lockstep_not_judged(lockstep *s, const char *path, const char *why)
+void lockstep_not_checked(lockstep *s, const char *path, const char *why)
 {
-    tt_verdict v = {.op = "", .outcome = TT_UNJUDGED};
+    tt_verdict v = {.op = "", .outcome = TT_UNCHECKED};
     snprintf(v.path, sizeof v.path, "%s", path);
     snprintf(v.hint, sizeof v.hint, "not judged: %.160s", why);
     tt_report_add(s->report, &v, NULL, NULL);
@@ -87,7 +87,7 @@ void lockstep_not_judged(lockstep *s, const char *path, const char *why)
 
 /* ---- the cache ----------------------------------------------------------- */
 
-static void judge_half(lockstep *s, int64_t layer, const char *what,
+static void check_half(lockstep *s, int64_t layer, const char *what,
                        const tt_layer *y[], bool values)
 {
     const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
@@ -99,7 +99,7 @@ static void judge_half(lockstep *s, int64_t layer, const char *what,
              (long long)s->chunk, (long long)layer, what);
     for (int i = 0; i < 3; i++)
         d[i] = widen(s->ctx, values ? y[i]->v : y[i]->k, n);
-    lockstep_judge(s, path, d[1], d[0], d[2], 3, dim);
+    lockstep_check(s, path, d[1], d[0], d[2], 3, dim);
     tt_arena_reset(&s->ctx->scratch, mark);
 }
 
@@ -112,7 +112,7 @@ static bool same_slots(const tt_layer *a, const tt_layer *b)
 }
 
 /* Which frame, place and time each slot holds; true when all are ours. */
-static bool judge_slots(lockstep *s, const char *path, const tt_layer *theirs,
+static bool check_slots(lockstep *s, const char *path, const tt_layer *theirs,
                         const tt_layer *ours)
 {
     const int32_t length[2] = {(int32_t)theirs->len, (int32_t)ours->len};
@@ -134,7 +134,7 @@ static bool judge_slots(lockstep *s, const char *path, const tt_layer *theirs,
 }
 
 /* Layers in front of a flipped pick do not know of it. */
-static void judge_cache(lockstep *s, int64_t layers)
+static void check_cache(lockstep *s, int64_t layers)
 {
     for (int64_t l = 0; l < layers && !s->ctx->status; l++) {
         const tt_layer *y[3];
@@ -144,25 +144,25 @@ static void judge_cache(lockstep *s, int64_t layers)
         snprintf(path, sizeof path, "chunk.%lld/cache.layer.%lld",
                  (long long)s->chunk, (long long)l);
         if (s->tie >= 0 && l >= s->tie) {
-            lockstep_not_judged(s, path, s->why_not);
+            lockstep_not_checked(s, path, s->why_not);
             continue;
         }
         snprintf(strchr(path, 0), sizeof path - strlen(path), ".slots");
-        if (!judge_slots(s, path, y[1], y[0]) || s->ctx->status) continue;
+        if (!check_slots(s, path, y[1], y[0]) || s->ctx->status) continue;
         if ((s->own >= 0 && l >= s->own) || !same_slots(y[2], y[0])) {
             strcpy(strrchr(path, '.'), ".kv");
-            lockstep_not_judged(s, path, "the declared arithmetic keeps other "
-                                "frames");
+            lockstep_not_checked(s, path, "the declared arithmetic keeps other "
+                                 "frames");
             continue;
         }
-        judge_half(s, l, "k", y, false);
-        judge_half(s, l, "v", y, true);
+        check_half(s, l, "k", y, false);
+        check_half(s, l, "v", y, true);
     }
 }
 
 /* ---- chunks -------------------------------------------------------------- */
 
-static void grow(lockstep *s, const char *curve, int theirs, int emul)
+static void lockstep_grow(lockstep *s, const char *curve, int theirs, int emul)
 {
     const tt_real *ours = s->lane[OURS].x;
     tt_report_grow(s->report, &(tt_growth){
@@ -171,19 +171,19 @@ static void grow(lockstep *s, const char *curve, int theirs, int emul)
         .earned = rel_l2(s->lane[emul].x, ours, s->n)});
 }
 
-static void judge_chunk(lockstep *s, const int64_t *dim, int64_t layers)
+static void check_chunk(lockstep *s, const int64_t *dim, int64_t layers)
 {
     const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
     char path[64];
     double *d[3];
     for (int i = 0; i < 3; i++) d[i] = widen(s->ctx, s->lane[i].x, s->n);
     snprintf(path, sizeof path, "chunk.%lld/x0", (long long)s->chunk);
-    lockstep_judge(s, path, d[FORCED], d[OURS], d[FORCED_EMUL], 4, dim);
+    lockstep_check(s, path, d[FORCED], d[OURS], d[FORCED_EMUL], 4, dim);
     tt_arena_reset(&s->ctx->scratch, mark);
-    grow(s, "teacher forced", FORCED, FORCED_EMUL);
-    grow(s, "free running", FREE, FREE_EMUL);
+    lockstep_grow(s, "teacher forced", FORCED, FORCED_EMUL);
+    lockstep_grow(s, "free running", FREE, FREE_EMUL);
     lockstep_rounds(s);
-    judge_cache(s, layers);
+    check_cache(s, layers);
 }
 
 /* True when a lane of the candidate failed by itself: a verdict, and the
@@ -202,7 +202,7 @@ static bool gave_up(lockstep *s, int i)
 }
 
 /* The next chunk of every lane. TT_END when the video is complete. */
-static tt_status next_chunk(lockstep *s)
+static tt_status lockstep_next_chunk(lockstep *s)
 {
     tt_ctx *ctx = s->ctx;
     char path[64];
@@ -247,7 +247,7 @@ static bool open_lanes(lockstep *s, const tt_model_parts *m)
 static bool begins(tt_report *r, watch *w)
 {
     const op_kind lost = watch_lost(w);
-    tt_verdict v = {.op = "", .outcome = TT_UNJUDGED, .path = "chunk.0/x0"};
+    tt_verdict v = {.op = "", .outcome = TT_UNCHECKED, .path = "chunk.0/x0"};
     if (!watch_enter(w, PART_CHUNKS, 0)) return false;
     watch_place(w, v.path);
     if (lost == OP_KINDS) return true;
@@ -277,12 +277,12 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
         watched_make(&table, r, candidate);
     s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
     const bool ready = open_lanes(s, m);
-    while (ready && !ctx->status && next_chunk(s) == TT_OK) {
+    while (ready && !ctx->status && lockstep_next_chunk(s) == TT_OK) {
         const int64_t dim[4] = {s->frames, c->in_dim, m->rollout.h,
                                 m->rollout.w};
         s->n = dim[0] * dim[1] * dim[2] * dim[3];
         ctx->ops = s->lane[OURS].ops;
-        judge_chunk(s, dim, c->layers);
+        check_chunk(s, dim, c->layers);
         s->chunk++;
     }
     ctx->ops = before;

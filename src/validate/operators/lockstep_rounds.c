@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Holds   once the emulation has picked other frames it allows nothing: scores
- *         are not judged, and a pick is a tie within half a unit of them. A
+ *         are not checked, and a pick is a tie within half a unit of them. A
  *         pick that is not the best of its own scores is always wrong. */
 #include "validate/operators/lockstep.h"
 
@@ -21,7 +21,7 @@ static void flipped(lockstep *s, const round_item *at, const char *path)
 
 /* False, and a mismatch, when they did not keep the best of their own scores:
  * nothing that came before excuses that. */
-static bool judge_own(lockstep *s, const char *path, const round_item *theirs)
+static bool check_own(lockstep *s, const char *path, const round_item *theirs)
 {
     tt_verdict v = {.op = "", .outcome = TT_MISMATCH, .ratio = INFINITY,
                     .rank = 1, .dim = {theirs->P}};
@@ -34,8 +34,8 @@ static bool judge_own(lockstep *s, const char *path, const round_item *theirs)
 }
 
 /* emul: NULL when it says nothing about this round. Then a pick outside half a
- * unit is not judged, unless no margin could allow it. */
-static void judge_keep(lockstep *s, const char *path, const round_item *ours,
+ * unit is not checked, unless no margin could allow it. */
+static void check_keep(lockstep *s, const char *path, const round_item *ours,
                        const round_item *theirs, const round_item *emul)
 {
     tt_verdict v = {.op = "", .outcome = TT_PASS, .rank = 1, .dim = {ours->P}};
@@ -53,7 +53,7 @@ static void judge_keep(lockstep *s, const char *path, const round_item *ours,
     snprintf(v.path, sizeof v.path, "%s.keep", path);
     verdict_place(&v);
     if (v.outcome == TT_MISMATCH && !emul && isfinite(v.ratio)) {
-        lockstep_not_judged(s, v.path, astray);
+        lockstep_not_checked(s, v.path, astray);
         flipped(s, ours, v.path);
         return;
     }
@@ -61,16 +61,16 @@ static void judge_keep(lockstep *s, const char *path, const round_item *ours,
     if (v.outcome == TT_TIE) flipped(s, ours, v.path);
 }
 
-static void judge_round(lockstep *s, const round_item *ours,
+static void check_round(lockstep *s, const round_item *ours,
                         const round_item *theirs, const round_item *emul)
 {
     char path[96], score[104];
     snprintf(path, sizeof path, "chunk.%lld/grab.layer.%lld.%lld",
              (long long)s->chunk, (long long)ours->layer,
              (long long)ours->sub);
-    if (!judge_own(s, path, theirs)) return;
+    if (!check_own(s, path, theirs)) return;
     if (s->tie >= 0) {
-        lockstep_not_judged(s, path, s->why_not);
+        lockstep_not_checked(s, path, s->why_not);
         return;
     }
     if (!round_matches(theirs, ours)) {
@@ -81,13 +81,13 @@ static void judge_round(lockstep *s, const round_item *ours,
     }
     snprintf(score, sizeof score, "%s.score", path);
     if (s->own >= 0 || !emul || !round_matches(emul, ours)) {
-        lockstep_not_judged(s, score, astray);
-        judge_keep(s, path, ours, theirs, NULL);
+        lockstep_not_checked(s, score, astray);
+        check_keep(s, path, ours, theirs, NULL);
         return;
     }
-    lockstep_judge(s, score, theirs->score, ours->score, emul->score, 1,
+    lockstep_check(s, score, theirs->score, ours->score, emul->score, 1,
                    &ours->P);
-    judge_keep(s, path, ours, theirs, emul);
+    check_keep(s, path, ours, theirs, emul);
     if (!round_same_pick(emul, ours)) s->own = ours->layer;
 }
 
@@ -98,7 +98,7 @@ void lockstep_rounds(lockstep *s)
     const round_item *emul = s->lane[FORCED_EMUL].rounds.first;
     s->tie = s->own = -1;
     for (const round_item *r = a->first; r && theirs; r = r->next) {
-        judge_round(s, r, theirs, emul);
+        check_round(s, r, theirs, emul);
         theirs = theirs->next;
         if (emul) emul = emul->next;
     }

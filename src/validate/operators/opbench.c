@@ -1,10 +1,10 @@
-/* opbench.c: how long each operator takes, beside ours.
+/* opbench.c: how long each operator takes, next to ours.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Both sides run in turn, so that whatever else the machine does falls on
  * both. Medians: one interruption says nothing about an operator. The ratio is
- * that of the two medians printed beside it; the range is that of the middle
+ * that of the two medians printed next to it; the range is that of the middle
  * half of the ratios of pairs. Only what a table brings itself is timed. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void quarters(double q[3], double *x, int64_t n)
 
 /* Does the table have an operator of its own there? Ours stand where a plug-in
  * left a gap. */
-static bool own(const tt_ops *ops, op_kind kind)
+static bool opbench_own(const tt_ops *ops, op_kind kind)
 {
 #define OWN(op, OP) if (kind == OP_##OP) return ops->op != tt_ops_default()->op;
     TT_OPS(OWN)
@@ -58,7 +58,7 @@ static double once(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
     return tt_now() - start;
 }
 
-/* The same of somebody else's, watched. */
+/* The same of someone else's, watched. */
 static double once_watched(tt_ctx *ctx, watched *t, const op_call *q, void *out)
 {
     watch *w = t->report ? t->report->watch : NULL;
@@ -70,8 +70,8 @@ static double once_watched(tt_ctx *ctx, watched *t, const op_call *q, void *out)
 }
 
 /* Seconds of every run; false when theirs gave up. */
-static bool run_pairs(tt_ctx *ctx, watched *t, const op_call *q, double *ours,
-                      double *theirs, int64_t runs)
+static bool opbench_run_pairs(tt_ctx *ctx, watched *t, const op_call *q,
+                              double *ours, double *theirs, int64_t runs)
 {
     void *out = ctx->status ? NULL
                             : tt_alloc(ctx, &ctx->scratch, call_count(q),
@@ -112,7 +112,7 @@ static void bench(tt_ctx *ctx, tt_report *r, watched *t, op_kind op,
                             "bench");
     if (!ours) return;
     double *theirs = ours + runs, *pair = theirs + runs;
-    const bool through = run_pairs(ctx, t, &q, ours, theirs, runs);
+    const bool through = opbench_run_pairs(ctx, t, &q, ours, theirs, runs);
     if (!ctx->status) {
         for (int64_t i = 0; i < runs; i++) pair[i] = theirs[i] / ours[i];
         quarters(a, ours, runs);
@@ -139,12 +139,13 @@ tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                        "to 1000000", (long long)runs);
     watched_make(&table, r, ops);
     watch_place(w, "bench");
-    for (int op = 0; op < OP_KINDS; op++) owned += own(ops, (op_kind)op);
+    for (int op = 0; op < OP_KINDS; op++)
+        owned += opbench_own(ops, (op_kind)op);
     for (int op = 0; op < OP_KINDS && !ctx->status; op++) {
         const op_kind kind = (op_kind)op;
         if (!watch_may(w, kind) || !watch_enter(w, PART_BENCH, op)) continue;
-        /* our own table beside itself is timed as a whole */
-        if (owned && !own(ops, kind)) continue;
+        /* our own table next to itself is timed as a whole */
+        if (owned && !opbench_own(ops, kind)) continue;
         if (!only || !strcmp(only, op_name(kind)))
             bench(ctx, r, &table, kind, runs);
         tt_check_interrupt(ctx);

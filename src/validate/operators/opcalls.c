@@ -178,7 +178,7 @@ typedef struct maker {
 
 /* n elements between two margins: of 0xff, NaN in every floating-point type,
  * or of zeros around indices. */
-static void *place(maker *m, int64_t n, size_t size, bool real)
+static void *opcalls_place(maker *m, int64_t n, size_t size, bool real)
 {
     enum { MARGIN = 64 };
     const size_t bytes = (size_t)n * size, shift = m->lay & LAY_ODD ? size : 0;
@@ -210,9 +210,9 @@ static double value(maker *m, op_input in, int64_t i, int64_t n, int64_t c)
     }
 }
 
-static tt_real *fill(maker *m, op_input in, int64_t n, int64_t c)
+static tt_real *opcalls_fill(maker *m, op_input in, int64_t n, int64_t c)
 {
-    tt_real *x = place(m, n, sizeof *x, true);
+    tt_real *x = opcalls_place(m, n, sizeof *x, true);
     for (int64_t i = 0; x && i < n; i++) x[i] = (tt_real)value(m, in, i, n, c);
     return x;
 }
@@ -220,14 +220,14 @@ static tt_real *fill(maker *m, op_input in, int64_t n, int64_t c)
 /* Parameters: ordinary values whatever the activations are. */
 static tt_real *params(maker *m, int64_t n, double scale)
 {
-    tt_real *x = fill(m, IN_NORMAL, n, n);
+    tt_real *x = opcalls_fill(m, IN_NORMAL, n, n);
     for (int64_t i = 0; x && i < n; i++) x[i] *= (tt_real)scale;
     return x;
 }
 
-static double *doubles(maker *m, int64_t n, double offset)
+static double *opcalls_doubles(maker *m, int64_t n, double offset)
 {
-    double *x = place(m, n, sizeof *x, true);
+    double *x = opcalls_place(m, n, sizeof *x, true);
     for (int64_t i = 0; x && i < n; i++)
         x[i] = offset + 0.25 * rng_normal(&m->rng);
     return x;
@@ -237,7 +237,7 @@ static double *doubles(maker *m, int64_t n, double offset)
 static const tt_tensor *scaled_weight(maker *m, tt_tensor *w, int rank,
                                       const int64_t *dim, int64_t n)
 {
-    uint8_t *p = place(m, n, 1, true);
+    uint8_t *p = opcalls_place(m, n, 1, true);
     if (!w || !p) return NULL;
     for (int64_t i = 0; i < n; i++) {
         p[i] = (uint8_t)rng_below(&m->rng, 256);
@@ -249,7 +249,7 @@ static const tt_tensor *scaled_weight(maker *m, tt_tensor *w, int rank,
 }
 
 /* A weight view in one of three stored types, values of variance 1/fan_in. */
-static const tt_tensor *weight(maker *m, int rank, const int64_t *dim)
+static const tt_tensor *opcalls_weight(maker *m, int rank, const int64_t *dim)
 {
     tt_tensor *w = tt_alloc(m->ctx, &m->ctx->scratch, 1, sizeof *w, "weight");
     int64_t n = 1;
@@ -259,7 +259,7 @@ static const tt_tensor *weight(maker *m, int rank, const int64_t *dim)
     const double scale = (heavy ? 4096 : 1) / sqrt((double)(n / dim[0]));
     const int type = heavy ? 0 : (int)rng_below(&m->rng, 3);
     const size_t size = type ? 2 : 4;
-    char *p = place(m, n, size, true);
+    char *p = opcalls_place(m, n, size, true);
     if (!w || !p) return NULL;
     for (int64_t i = 0; i < n; i++) {
         const float x = (float)(scale * rng_normal(&m->rng));
@@ -283,14 +283,15 @@ static void make_attention(maker *m, op_call *q, const int64_t *v)
                              .scale = (tt_real)(1 / sqrt((double)D))};
     /* far from zero on both sides, the logits would be all rounding error */
     const bool far = m->in == IN_OFFSET || m->in == IN_MIXED;
-    a->q = fill(m, far ? IN_NORMAL : m->in, T * a->q_stride, a->q_stride);
-    tt_real *k = fill(m, m->in, N * a->kv_stride, a->kv_stride);
+    a->q = opcalls_fill(m, far ? IN_NORMAL : m->in, T * a->q_stride,
+                        a->q_stride);
+    tt_real *k = opcalls_fill(m, m->in, N * a->kv_stride, a->kv_stride);
     a->k = k;
-    a->v = fill(m, m->in, N * a->kv_stride, a->kv_stride);
+    a->v = opcalls_fill(m, m->in, N * a->kv_stride, a->kv_stride);
     if (v[4]) a->rel_bias = params(m, H * (2 * N - 1), 2);
     if (v[5] && v[5] < N) {      /* the last keys are padding; -1: all are */
         const int64_t seen = v[5] < 0 ? 0 : N - v[5];
-        uint8_t *mask = place(m, N, 1, false);
+        uint8_t *mask = opcalls_place(m, N, 1, false);
         for (int64_t j = 0; mask && j < N; j++) mask[j] = j < seen;
         /* a hidden logit that overflows f16 is NaN where a mask is added */
         for (int64_t i = seen * a->kv_stride; k && i < N * a->kv_stride; i++)
@@ -317,17 +318,17 @@ static void make_conv(maker *m, op_call *q, const int64_t *v)
     }
     for (int64_t i = 0; frame && i < kt; i++)
         frame[i] = i == 0 && rng_below(&m->rng, 3) == 0
-                       ? NULL : fill(m, m->in, v[0] * v[1] * cin, cin);
-    p->w = weight(m, 5, (int64_t[]){v[3], kt, k, k, cin});
+                       ? NULL : opcalls_fill(m, m->in, v[0] * v[1] * cin, cin);
+    p->w = opcalls_weight(m, 5, (int64_t[]){v[3], kt, k, k, cin});
     p->b = rng_below(&m->rng, 4) ? params(m, v[3], 1) : NULL;
 }
 
-static void make_rope(maker *m, op_call *q, const int64_t *v)
+static void opcalls_make_rope(maker *m, op_call *q, const int64_t *v)
 {
     tt_rope_table *t = tt_alloc(m->ctx, &m->ctx->scratch, 1, sizeof *t, "rope");
-    int32_t *pos = place(m, 3 * v[0], sizeof *pos, false);
+    int32_t *pos = opcalls_place(m, 3 * v[0], sizeof *pos, false);
     q->n = v[0], q->H = v[1], q->D = 2 * v[2], q->c = q->H * q->D;
-    q->x = fill(m, m->in, q->n * q->c, q->D);
+    q->x = opcalls_fill(m, m->in, q->n * q->c, q->D);
     if (t) tt_rope_make(m->ctx, &m->ctx->scratch, t, q->D, 1024);
     for (int64_t i = 0; pos && i < 3 * v[0]; i++)
         pos[i] = (int32_t)rng_below(&m->rng, i % 3 ? 60 : 1024);
@@ -351,10 +352,10 @@ static void make_params(maker *m, op_call *q)
         q->a = params(m, q->c, 1);
     if (affine) q->b = params(m, q->c, 1);
     if (op == OP_COL_MOMENT || op == OP_COL_BLEND)
-        q->mean = doubles(m, q->c, m->in == IN_OFFSET ? 30 : 0);
+        q->mean = opcalls_doubles(m, q->c, m->in == IN_OFFSET ? 30 : 0);
     if (op != OP_COL_BLEND) return;
-    q->gain = doubles(m, q->c, 1);
-    q->target = doubles(m, q->c, 0);
+    q->gain = opcalls_doubles(m, q->c, 1);
+    q->target = opcalls_doubles(m, q->c, 0);
     q->tau = 0.35;
     /* An average; none of the calls whose bits are stored is one. */
     if (rng_below(&m->rng, 4) == 3) q->mean = q->gain = NULL;
@@ -367,10 +368,10 @@ static void make_rows(maker *m, op_call *q, const op_sizes *s)
     q->n = groups ? s->v[0] * s->v[1] : s->n == 1 ? 1 : s->v[0];
     q->c = s->v[s->n - 1];
     q->eps = 1e-6;
-    q->x = fill(m, m->in, q->n * q->c, q->c);
+    q->x = opcalls_fill(m, m->in, q->n * q->c, q->c);
     if (op == OP_ADD || op == OP_MUL || op == OP_GATE_ADD)
-        q->y = fill(m, m->in == IN_NONFINITE ? IN_NORMAL : m->in,
-                    q->n * q->c, q->c);
+        q->y = opcalls_fill(m, m->in == IN_NONFINITE ? IN_NORMAL : m->in,
+                            q->n * q->c, q->c);
     if (groups) make_groups(m, q, s);
     else make_params(m, q);
 }
@@ -385,16 +386,16 @@ void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
     switch (op) {
     case OP_LINEAR:
         q->n = s->v[0], q->c = s->v[1];
-        q->x = fill(&m, in, q->n * q->c, q->c);
-        q->w = weight(&m, 2, (int64_t[]){s->v[2], q->c});
-        /* beside a large bias no small sum is seen */
+        q->x = opcalls_fill(&m, in, q->n * q->c, q->c);
+        q->w = opcalls_weight(&m, 2, (int64_t[]){s->v[2], q->c});
+        /* next to a large bias no small sum is seen */
         q->b = rng_below(&m.rng, 4)
                    ? params(&m, s->v[2], in == IN_DENORMAL ? 0x1p-130 : 1)
                    : NULL;
         break;
     case OP_ATTENTION: make_attention(&m, q, s->v); break;
     case OP_CONV: make_conv(&m, q, s->v); break;
-    case OP_ROPE: make_rope(&m, q, s->v); break;
+    case OP_ROPE: opcalls_make_rope(&m, q, s->v); break;
     default: make_rows(&m, q, s);
     }
 }

@@ -38,7 +38,7 @@ const char *sizes_string(char *buf, size_t n, const op_sizes *s);
 
 /* How the arrays of a call lie: any of the first, each by itself. */
 enum {
-    LAY_ODD = 1,        /* one element behind an aligned address              */
+    LAY_ODD = 1,        /* one element after an aligned address               */
     LAY_WIDE = 2,       /* rows wider than what is read of them               */
     LAY_IN_PLACE = 4,   /* norms and rope: the output is the input            */
     LAYS = 8,
@@ -48,7 +48,7 @@ enum {
 };
 
 /* Fill q with inputs in ctx->scratch; weights are f32, bf16 or f16. NaN stands
- * in front of and behind what is floating point. */
+ * in front of and after what is floating point. */
 void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
                const op_sizes *s, uint64_t seed, int lay);
 

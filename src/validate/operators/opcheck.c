@@ -34,8 +34,8 @@ static void name_case(const check *k, tt_verdict *v)
 
 /* Run one case; v says how it went. got and want [n] stay in scratch. The
  * hint is found only when `why` is set: it takes many runs. */
-static void run(const check *k, tt_verdict *v, double **got, double **want,
-                bool why)
+static void opcheck_run(const check *k, tt_verdict *v, double **got,
+                        double **want, bool why)
 {
     tt_ctx *ctx = k->ctx;
     op_call q;
@@ -66,7 +66,7 @@ static void run(const check *k, tt_verdict *v, double **got, double **want,
     *v = named;
     v->rank = call_shape(&q, v->dim);
     if (!k->arith->bits)
-        verdict_judge_call(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
+        verdict_check_call(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
     tt_verdict_bits(v, k->arith, *got, ours, n);
     if (v->outcome == TT_PASS && (k->at.in == IN_NORMAL
                                   || k->at.in == IN_OFFSET))
@@ -80,7 +80,7 @@ static bool fails(const check *k)
     const tt_arena_mark mark = tt_arena_here(&k->ctx->scratch);
     tt_verdict v = {.outcome = TT_PASS};
     double *got, *want;
-    run(k, &v, &got, &want, false);
+    opcheck_run(k, &v, &got, &want, false);
     tt_arena_reset(&k->ctx->scratch, mark);
     return v.outcome == TT_MISMATCH;
 }
@@ -137,7 +137,7 @@ static void report_failure(const check *k, tt_report *r, tt_verdict *v,
     reduce(&small);
     /* A few elements can be explained by much: the hint is that of the case as
      * drawn, and the reduced one's only without. */
-    run(&small, &less, &less_got, &less_want, !v->hint[0]);
+    opcheck_run(&small, &less, &less_got, &less_want, !v->hint[0]);
     if (k->ctx->status) return;
     if (less.outcome != TT_MISMATCH) {
         put_failure(k, r, v, got, want);
@@ -166,13 +166,13 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
         double *got = NULL, *want = NULL;
         if (!op_case_round(&k.at, base->at.op, base->at.in, seed, k.large, i))
             break;
-        run(&k, &v, &got, &want, true);
+        opcheck_run(&k, &v, &got, &want, true);
         if (v.outcome == TT_MISMATCH && !ctx->status) {
             report_failure(&k, r, &v, got, want);
             tt_arena_reset(&ctx->scratch, mark);
             return;                      /* one failure of a kind is enough */
         }
-        /* what was not judged stands for the kind when nothing was */
+        /* what was not checked stands for the kind when nothing was */
         if (!any || (v.outcome == TT_PASS
                      && (worst.outcome != TT_PASS || v.ratio > worst.ratio)))
             worst = v;
@@ -223,7 +223,7 @@ static tt_status check_one(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                        "checks; expected a name as reports and --list give it, "
                        "\"op.silu.normal n=1 seed 1\"", opt->one);
     if (!watch_enter(k.watch, PART_OPERATORS, 0)) return ctx->status;
-    run(&k, &v, &got, &want, true);
+    opcheck_run(&k, &v, &got, &want, true);
     if (!ctx->status && v.outcome == TT_MISMATCH)
         put_failure(&k, r, &v, got, want);
     else if (!ctx->status)

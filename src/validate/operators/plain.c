@@ -3,13 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * No order is promised here: whatever the order, the error is some 1e-16 of
- * the terms and invisible beside float32. Infinities and NaN go through as
+ * the terms and invisible next to float32. Infinities and NaN go through as
  * they would in any arithmetic of wider range. */
 #include "validate/operators/plain.h"
 
 #include "ops/gather.h"
 
-static double dot(const tt_real *a, const tt_real *b, int64_t n)
+static double plain_dot(const tt_real *a, const tt_real *b, int64_t n)
 {
     double s = 0;
     for (int64_t k = 0; k < n; k++) s += (double)a[k] * (double)b[k];
@@ -24,11 +24,11 @@ const tt_real *plain_weight(tt_ctx *ctx, const tt_tensor *w)
 }
 
 /* The index of the weight that stands at [c, k] of [o, i]. */
-static int64_t weight_at(const linear_fault *f, int64_t c, int64_t k, int64_t o,
-                         int64_t i)
+static int64_t plain_weight_at(const linear_fault *f, int64_t c, int64_t k,
+                               int64_t o, int64_t i)
 {
     switch (f->weight) {
-    case WEIGHT_TURNED: return k * o + c;
+    case WEIGHT_TRANSPOSED: return k * o + c;
     case WEIGHT_ROWS_BACK: return (o - 1 - c) * i + k;
     case WEIGHT_NEIGHBOURS: return (c * i + k) ^ 1;
     case WEIGHT_HALVES: return c * i + (k + i / 2) % i;
@@ -46,15 +46,16 @@ static const tt_real *weights_of(tt_ctx *ctx, const tt_tensor *t,
     if (!f->weight) return w;
     tt_real *y = tt_scratch(ctx, o * i);
     for (int64_t k = 0; w && y && k < o * i; k++)
-        y[k] = w[weight_at(f, k / i, k % i, o, i)];
+        y[k] = w[plain_weight_at(f, k / i, k % i, o, i)];
     return y;
 }
 
-static double product(const linear_fault *f, const tt_real *x,
-                      const tt_real *w, int64_t n)
+static double plain_product(const linear_fault *f, const tt_real *x,
+                            const tt_real *w, int64_t n)
 {
     double s = 0;
-    if (!f->narrow) s = dot(x + f->head, w + f->head, n - f->head - f->tail);
+    if (!f->narrow)
+        s = plain_dot(x + f->head, w + f->head, n - f->head - f->tail);
     for (int64_t k = 0; f->narrow && k < n; k++)
         s = (double)tt_format_round(f->sums, (float)(
             s + (double)x[k] * (double)w[k]));
@@ -71,14 +72,14 @@ static double bias_of(const op_call *q, const linear_fault *f, int64_t r,
     return q->b ? (1 + f->bias) * (double)q->b[at] : 0;
 }
 
-static void linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
-                   double *out)
+static void plain_linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
+                         double *out)
 {
     const int64_t o = q->w->dim[0], i = q->w->dim[1];
     const tt_real *w = weights_of(ctx, q->w, f);
     for (int64_t r = 0; w && r < q->n; r++)
         for (int64_t c = 0; c < o; c++)
-            out[r * o + c] = product(f, q->x + r * i, w + c * i, i)
+            out[r * o + c] = plain_product(f, q->x + r * i, w + c * i, i)
                              + bias_of(q, f, r, c);
 }
 
@@ -95,7 +96,7 @@ static int64_t tap_at(const tt_conv_args *p, tap_order order, int64_t n)
     case TAPS_ROWS_BACK: return AT(a, fu, v);
     case TAPS_COLUMNS_BACK: return AT(a, u, fv);
     case TAPS_TIME_BACK: return AT(fa, u, v);
-    case TAPS_TURNED: return U == V ? AT(a, v, u) : n;
+    case TAPS_TRANSPOSED: return U == V ? AT(a, v, u) : n;
     case TAPS_CHANNELS_FIRST: return (((o * C + c) * A + a) * U + u) * V + v;
     case TAPS_TIME_LAST: return (((o * U + u) * V + v) * A + a) * C + c;
     case TAPS_OUT_LAST: return (((c * A + a) * U + u) * V + v) * O + o;
@@ -128,13 +129,13 @@ static void conv(tt_ctx *ctx, const tt_conv_args *p, const conv_fault *f,
     for (int64_t i = 0; w && x && i < p->Ho * p->Wo; i++) {
         conv_gather(x, p, i / p->Wo, i % p->Wo);
         for (int64_t o = 0; o < p->Cout; o++)
-            out[i * p->Cout + o] = dot(x, w + o * k, k)
+            out[i * p->Cout + o] = plain_dot(x, w + o * k, k)
                                    + (p->b ? (1 + f->bias) * (double)p->b[o]
                                            : 0);
     }
 }
 
-static void by_rows(const op_call *q, const void *f, double *out)
+static void plain_by_rows(const op_call *q, const void *f, double *out)
 {
     switch (q->kind) {
     case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
@@ -163,11 +164,11 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (ctx->status || !out) return;
     switch (q->kind) {
-    case OP_LINEAR: linear(ctx, q, f, out); break;
+    case OP_LINEAR: plain_linear(ctx, q, f, out); break;
     case OP_ATTENTION: plain_attention(ctx, &q->attn, f, out); break;
     case OP_CONV: conv(ctx, &q->conv, f, out); break;
     case OP_ROPE: plain_rope(q, fault, out); break;
-    default: by_rows(q, f, out);
+    default: plain_by_rows(q, f, out);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

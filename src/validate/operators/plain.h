@@ -15,7 +15,7 @@
 
 /* How the weight is read; WEIGHT_SPLIT: inputs [n, i / n] for [i / n, n]. */
 typedef enum weight_order {
-    WEIGHT_RIGHT, WEIGHT_TURNED, WEIGHT_ROWS_BACK, WEIGHT_NEIGHBOURS,
+    WEIGHT_RIGHT, WEIGHT_TRANSPOSED, WEIGHT_ROWS_BACK, WEIGHT_NEIGHBOURS,
     WEIGHT_HALVES, WEIGHT_SPLIT
 } weight_order;
 
@@ -36,7 +36,7 @@ typedef struct linear_fault {
 /* Which tap stands where another belongs. */
 typedef enum tap_order {
     TAPS_RIGHT, TAPS_FLIPPED, TAPS_ROWS_BACK, TAPS_COLUMNS_BACK, TAPS_TIME_BACK,
-    TAPS_TURNED, TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST,
+    TAPS_TRANSPOSED, TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST,
     TAPS_ALL_BACK, TAP_ORDERS
 } tap_order;
 
@@ -50,7 +50,7 @@ typedef struct conv_fault {
 /* ---- attention ----------------------------------------------------------- */
 
 typedef enum bias_fault {
-    BIAS_RIGHT, BIAS_NONE, BIAS_TURNED, BIAS_EARLY, BIAS_LATE, BIAS_LAYOUT,
+    BIAS_RIGHT, BIAS_NONE, BIAS_TRANSPOSED, BIAS_EARLY, BIAS_LATE, BIAS_LAYOUT,
     BIAS_SCALED, BIAS_HEAD0
 } bias_fault;
 
@@ -72,7 +72,7 @@ typedef struct attention_fault {
     int64_t head, tail;       /* keys left out at the begin, at the end       */
     int64_t gap, gap_n;       /* keys left out, from `gap` on                 */
     int64_t twice, twice_n;   /* keys that count twice                        */
-    int causal;               /* 1: keys behind the query are hidden, -1: those
+    int causal;               /* 1: keys after the query are hidden, -1: those
                                  before it                                    */
     int64_t k_head, v_head;   /* added to the head; -1: head 0 for all        */
     bool kv_packed, q_packed; /* strides are taken for H*D                    */
@@ -87,7 +87,7 @@ typedef struct attention_fault {
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
     bool swap_kv;             /* of the keys from swap_from on                */
     int64_t swap_from;
-    int64_t block;            /* keys; sums are not rescaled behind it        */
+    int64_t block;            /* keys; sums are not rescaled after it         */
 } attention_fault;
 
 void plain_attention(tt_ctx *ctx, const tt_attention_args *a,
@@ -145,7 +145,7 @@ typedef struct rope_fault {
     bool back;                /* sign of the angle flipped                    */
     double factor;            /* of the positions, when not 0                 */
     bool swap;                /* sin and cos exchanged                        */
-    bool turned;              /* rows and columns of a grid turned round      */
+    bool swapped;             /* rows and columns of a grid turned round     */
 } rope_fault;
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);

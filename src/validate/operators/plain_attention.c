@@ -14,7 +14,8 @@ static int64_t head_of(int64_t h, int64_t shift, int64_t H)
 }
 
 /* The row that stands at key j. */
-static int64_t row_at(const attention_fault *f, int64_t j, stale_rows s)
+static int64_t plain_attention_row_at(const attention_fault *f, int64_t j,
+                                      stale_rows s)
 {
     if (!f->L || s.from == s.to) return j;
     if (j >= s.to && j < s.to + f->L) return j - s.to + s.from;
@@ -23,18 +24,19 @@ static int64_t row_at(const attention_fault *f, int64_t j, stale_rows s)
 }
 
 /* Row j of K, or of V, of head h. */
-static const tt_real *key(const tt_attention_args *a, const attention_fault *f,
-                          bool values, int64_t h, int64_t j)
+static const tt_real *plain_attention_key(const tt_attention_args *a,
+                                          const attention_fault *f, bool values,
+                                          int64_t h, int64_t j)
 {
     const bool other = f->swap_kv && j >= f->swap_from;
     const int64_t stride = f->kv_packed ? a->H * a->D : a->kv_stride;
     return (values != other ? a->v : a->k)
-           + row_at(f, j, values ? f->V : f->K) * stride
+           + plain_attention_row_at(f, j, values ? f->V : f->K) * stride
            + head_of(h, values ? f->v_head : f->k_head, a->H) * a->D;
 }
 
-static bool masked(const tt_attention_args *a, const attention_fault *f,
-                   int64_t j)
+static bool plain_attention_masked(const tt_attention_args *a,
+                                   const attention_fault *f, int64_t j)
 {
     if (!a->key_mask || f->mask == MASK_IGNORED) return false;
     if (f->mask == MASK_INVERTED) return a->key_mask[j];
@@ -58,7 +60,7 @@ static double bias_at(const tt_attention_args *a, const attention_fault *f,
     if (!a->rel_bias || f->bias == BIAS_NONE) return 0;
     const int64_t w = 2 * a->N - 1;
     int64_t at = j - i + a->N - 1;
-    if (f->bias == BIAS_TURNED) at = i - j + a->N - 1;
+    if (f->bias == BIAS_TRANSPOSED) at = i - j + a->N - 1;
     if (f->bias == BIAS_EARLY) at -= at > 0;
     if (f->bias == BIAS_LATE) at += at < w - 1;
     if (f->bias == BIAS_HEAD0) h = 0;
@@ -74,17 +76,18 @@ void plain_logits(double *s, const tt_attention_args *a,
     const double scale = f->scaled ? f->scale : (double)a->scale;
     const tt_real *q = a->q + i * stride + h * a->D;
     for (int64_t j = 0; j < a->N; j++) {
-        const tt_real *k = key(a, f, false, h, j);
+        const tt_real *k = plain_attention_key(a, f, false, h, j);
         double d = 0;
         for (int64_t e = 0; e < a->D; e++) d += (double)q[e] * (double)k[e];
-        s[j] = masked(a, f, j) || left_out(a, f, i, j)
+        s[j] = plain_attention_masked(a, f, j) || left_out(a, f, i, j)
                    ? -DBL_MAX : d * scale + bias_at(a, f, h, i, j)
                      + (j >= f->twice && j < f->twice + f->twice_n
                             ? 0.6931471805599453 : 0);
     }
 }
 
-static double largest(const double *s, int64_t n, int64_t step, double top)
+static double plain_attention_largest(const double *s, int64_t n, int64_t step,
+                                      double top)
 {
     for (int64_t j = 0; j < n; j++)
         if (s[j * step] > top) top = s[j * step];
@@ -93,18 +96,19 @@ static double largest(const double *s, int64_t n, int64_t step, double top)
 
 /* Logits to weights in place, over n entries `step` apart. When all are hidden
  * the definition makes them equal. */
-static void softmax(double *s, int64_t n, int64_t step,
-                    const attention_fault *f)
+static void plain_attention_softmax(double *s, int64_t n, int64_t step,
+                                    const attention_fault *f)
 {
-    double top = largest(s, n, step, -DBL_MAX), l = 0;
+    double top = plain_attention_largest(s, n, step, -DBL_MAX), l = 0;
     /* float32: exp of more is infinite, of less zero, and so is the sum */
     const bool over = f->sum == SUM_OVERFLOW
                       && (top > 88.7228 || top < -103.972);
     if (f->block) top = -DBL_MAX;
     for (int64_t j = 0; j < n; j++) {
         if (f->block && j % f->block == 0)
-            top = largest(s + j * step, f->block < n - j ? f->block : n - j,
-                          step, top);
+            top = plain_attention_largest(s + j * step,
+                                          f->block < n - j ? f->block : n - j,
+                                          step, top);
         const double p = tt_exp(s[j * step] - top);
         const double r = f->weight == TT_FMT_F32
                              ? p : (double)tt_format_round(f->weight, (float)p);
@@ -117,22 +121,25 @@ static void softmax(double *s, int64_t n, int64_t step,
 }
 
 /* Rows [n, N] of logits to weights. */
-static void weights(double *s, int64_t n, int64_t N, const attention_fault *f)
+static void plain_attention_weights(double *s, int64_t n, int64_t N,
+                                    const attention_fault *f)
 {
     if (f->sum == SUM_NONE)
         for (int64_t j = 0; j < n * N; j++) s[j] = s[j] == -DBL_MAX ? 0 : s[j];
     else if (f->sum == SUM_OVER_QUERIES)
-        for (int64_t j = 0; j < N; j++) softmax(s + j, n, N, f);
+        for (int64_t j = 0; j < N; j++) plain_attention_softmax(s + j, n, N, f);
     else
-        for (int64_t i = 0; i < n; i++) softmax(s + i * N, N, 1, f);
+        for (int64_t i = 0; i < n; i++)
+            plain_attention_softmax(s + i * N, N, 1, f);
 }
 
-static void mix(double *o, const double *p, const tt_attention_args *a,
-                const attention_fault *f, int64_t h, int64_t i)
+static void plain_attention_mix(double *o, const double *p,
+                                const tt_attention_args *a,
+                                const attention_fault *f, int64_t h, int64_t i)
 {
     for (int64_t e = 0; e < a->D; e++) o[e] = 0;
     for (int64_t j = 0; j < a->N; j++) {
-        const tt_real *v = key(a, f, true, h, j);
+        const tt_real *v = plain_attention_key(a, f, true, h, j);
         if (p[j] == 0 && left_out(a, f, i, j)) continue;
         for (int64_t e = 0; e < a->D; e++) o[e] += p[j] * (double)v[e];
     }
@@ -149,9 +156,9 @@ void plain_attention(tt_ctx *ctx, const tt_attention_args *a,
         const int64_t h = u / a->T, i = u % a->T;
         for (int64_t r = 0; r < n; r++)
             plain_logits(s + r * a->N, a, f, h, i + r);
-        weights(s, n, a->N, f);
+        plain_attention_weights(s, n, a->N, f);
         for (int64_t r = 0; r < n; r++)
-            mix(out + ((i + r) * a->H + h) * a->D, s + r * a->N, a, f, h,
-                i + r);
+            plain_attention_mix(out + ((i + r) * a->H + h) * a->D, s + r * a->N,
+                                a, f, h, i + r);
     }
 }

@@ -69,7 +69,8 @@ static float core_step(const sum_rule *r, float c, const float *a, int64_t step,
 /* ---- chains -------------------------------------------------------------- */
 
 /* c + a b in one rounding, or as the fault has it. */
-static float add_product(const sum_rule *r, float c, float a, float b)
+static float plain_class_add_product(const sum_rule *r, float c, float a,
+                                     float b)
 {
     if (r->unfused) return c + (float)(a * b);
     if (r->order == SUM_FLOAT || r->keep) return fma_f32(a, b, c);
@@ -93,21 +94,22 @@ static float pairs(const sum_rule *r, float c, const float *a, int64_t step,
     for (int64_t k = 0; k < n; k += 2)
         for (int i = 0; i < 2; i++) {
             const int64_t at = k + (r->even_first ? i : 1 - i);
-            c = add_product(r, c, at < n ? a[at * step] : 0,
-                            at < n ? b[at] : 0);
+            c = plain_class_add_product(r, c, at < n ? a[at * step] : 0,
+                                        at < n ? b[at] : 0);
             if (r->f16) c = tt_format_round(TT_FMT_F16, c);
         }
     return c;
 }
 
-static float halves(const sum_rule *r, float c, const float *a, int64_t step,
-                    const float *b, int64_t n)
+static float plain_class_halves(const sum_rule *r, float c, const float *a,
+                                int64_t step, const float *b, int64_t n)
 {
     for (int64_t k0 = 0; k0 < n; k0 += r->block) {
         float half[2] = {0, 0};
         for (int64_t k = k0; k < k0 + r->block; k++)
-            half[k % 2] = add_product(r, half[k % 2], k < n ? a[k * step] : 0,
-                                      k < n ? b[k] : 0);
+            half[k % 2] = plain_class_add_product(r, half[k % 2],
+                                                  k < n ? a[k * step] : 0,
+                                                  k < n ? b[k] : 0);
         c = r->keep ? c + (half[0] + half[1])
                     : bf16_add(c, bf16_add(half[0], half[1]));
         if (r->f16) c = tt_format_round(TT_FMT_F16, c);
@@ -116,13 +118,13 @@ static float halves(const sum_rule *r, float c, const float *a, int64_t step,
 }
 
 /* Blocks of their own, then added: Order dot of ops.h. */
-static float blocks(const sum_rule *r, float c, const float *a, int64_t step,
-                    const float *b, int64_t n)
+static float plain_class_blocks(const sum_rule *r, float c, const float *a,
+                                int64_t step, const float *b, int64_t n)
 {
     for (int64_t k0 = 0; k0 < n; k0 += r->block) {
         float s = 0;
         for (int64_t k = k0; k < n && k < k0 + r->block; k++)
-            s = add_product(r, s, a[k * step], b[k]);
+            s = plain_class_add_product(r, s, a[k * step], b[k]);
         c = k0 ? c + s : s;
     }
     return c;
@@ -134,8 +136,8 @@ static float chain_of(const sum_rule *r, float c, const float *a, int64_t step,
     switch (r->order) {
     case SUM_CORE: return core(r, c, a, step, b, n);
     case SUM_PAIRS: return pairs(r, c, a, step, b, n);
-    case SUM_HALVES: return halves(r, c, a, step, b, n);
-    default: return blocks(r, c, a, step, b, n);
+    case SUM_HALVES: return plain_class_halves(r, c, a, step, b, n);
+    default: return plain_class_blocks(r, c, a, step, b, n);
     }
 }
 
@@ -172,8 +174,9 @@ float plain_factor_tf32(float x)
 /* ---- is it what was computed? -------------------------------------------- */
 
 /* Rows x [n, width] that are `stride` apart. */
-static float *factors(tt_ctx *ctx, const golden_class *class, const tt_real *x,
-                      int64_t n, int64_t stride, int64_t width)
+static float *plain_class_factors(tt_ctx *ctx, const golden_class *class,
+                                  const tt_real *x, int64_t n, int64_t stride,
+                                  int64_t width)
 {
     float *y = tt_scratch(ctx, n * width);
     for (int64_t i = 0; y && i < n * width; i++)
@@ -188,10 +191,11 @@ static bool gives_linear(tt_ctx *ctx, const op_call *q,
     /* on tensor cores a sum of -0 becomes +0 */
     const bool zero = class->attend && class->attend != golden_attend_blocks;
     const tt_real *wide = plain_weight(ctx, q->w);
-    const float *w = wide ? factors(ctx, class, wide, o, n, n) : NULL;
+    const float *w = wide ? plain_class_factors(ctx, class, wide, o, n,
+                                                n) : NULL;
     for (int64_t r = 0; w && r < q->n; r++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        const float *x = factors(ctx, class, q->x + r * n, 1, n, n);
+        const float *x = plain_class_factors(ctx, class, q->x + r * n, 1, n, n);
         for (int64_t c = 0; x && c < o; c++) {
             float s = class->chain(0, x, 1, w + c * n, n);
             if (zero) s += 0.0f;
@@ -209,9 +213,9 @@ static bool gives_head(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     const int64_t D = a->D, at = h * D;
     golden_head r = {.class = class, .a = a, .h = h};
     float *o = tt_scratch(ctx, 2 * D);
-    r.q = factors(ctx, class, a->q + at, a->T, a->q_stride, D);
-    r.k = factors(ctx, class, a->k + at, a->N, a->kv_stride, D);
-    r.v = factors(ctx, class, a->v + at, a->N, a->kv_stride, D);
+    r.q = plain_class_factors(ctx, class, a->q + at, a->T, a->q_stride, D);
+    r.k = plain_class_factors(ctx, class, a->k + at, a->N, a->kv_stride, D);
+    r.v = plain_class_factors(ctx, class, a->v + at, a->N, a->kv_stride, D);
     for (int64_t i = 0; !ctx->status && i < a->T; i++) {
         class->attend(&r, i, o, o + D);
         for (int64_t d = 0; d < D; d++)

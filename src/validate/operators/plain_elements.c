@@ -104,7 +104,7 @@ static double activation(element_form f, double x)
     }
 }
 
-static double element(element_form f, double x, double y)
+static double plain_elements_element(element_form f, double x, double y)
 {
     switch (f) {
     case ELEMENT_X: return x;
@@ -128,7 +128,8 @@ void plain_elements(const op_call *q, const element_form *f, double *out)
                : q->kind == OP_MUL ? ELEMENT_PRODUCT
                : q->kind == OP_SILU ? SILU : GELU;
     for (int64_t i = 0; i < q->c; i++)
-        out[i] = element(form, (double)q->x[i], q->y ? (double)q->y[i] : 0);
+        out[i] = plain_elements_element(form, (double)q->x[i],
+                                        q->y ? (double)q->y[i] : 0);
 }
 
 /* ---- statistics of columns and the edit made of them --------------------- */
@@ -156,7 +157,8 @@ static double column(const op_call *q, const column_fault *f, int64_t i)
     return f->root ? sqrt(s) : s;
 }
 
-static double blend(const op_call *q, blend_fault f, double x, int64_t i)
+static double plain_elements_blend(const op_call *q, blend_fault f, double x,
+                                   int64_t i)
 {
     const bool average = !q->gain;
     double tau = q->tau, rest = 1 - tau, gain = average ? 0 : q->gain[i];
@@ -175,7 +177,7 @@ static double blend(const op_call *q, blend_fault f, double x, int64_t i)
     case BLEND_GAIN_ROOT: gain = sqrt(gain); break;
     case BLEND_GAIN_SQUARE: gain *= gain; break;
     case BLEND_TAU_SQUARE: tau *= tau; rest = 1 - tau; break;
-    case BLEND_TWICE: x = blend(q, BLEND_RIGHT, x, i); break;
+    case BLEND_TWICE: x = plain_elements_blend(q, BLEND_RIGHT, x, i); break;
     default: break;
     }
     return rest * x + tau * (average ? target : gain * (x - mean) + target);
@@ -187,5 +189,6 @@ void plain_columns(const op_call *q, const column_fault *f, double *out)
         for (int64_t i = 0; i < q->c; i++) out[i] = column(q, f, i);
     else
         for (int64_t k = 0; k < q->n * q->c; k++)
-            out[k] = blend(q, f->blend, (double)q->x[k], k % q->c);
+            out[k] = plain_elements_blend(q, f->blend, (double)q->x[k],
+                                          k % q->c);
 }

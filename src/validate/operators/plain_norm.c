@@ -32,7 +32,7 @@ static bool centred(const op_call *q, const norm_fault *f, bool square)
 }
 
 /* A number on the way, in float32 where the fault keeps it so. */
-static double kept(const norm_fault *f, double x)
+static double plain_norm_kept(const norm_fault *f, double x)
 {
     return f->single ? (double)(float)x : x;
 }
@@ -44,16 +44,19 @@ static void moments(const op_call *q, const norm_fault *f, const tt_real *x,
     const bool squares = f->single == SINGLE_SQUARES;
     double s = 0, s2 = 0;
     if (f->part) n = f->part;
-    for (int64_t i = 0; i < n; i++) s = kept(f, s + (double)x[i * step]);
-    *mean = kept(f, s / (double)n);
+    for (int64_t i = 0; i < n; i++)
+        s = plain_norm_kept(f, s + (double)x[i * step]);
+    *mean = plain_norm_kept(f, s / (double)n);
     const double centre = centred(q, f, true) && !squares ? *mean : 0;
     for (int64_t i = 0; i < n; i++) {
-        const double d = kept(f, (double)x[i * step] - centre);
-        s2 = kept(f, s2 + kept(f, d * d));
+        const double d = plain_norm_kept(f, (double)x[i * step] - centre);
+        s2 = plain_norm_kept(f, s2 + plain_norm_kept(f, d * d));
     }
-    *v = kept(f, s2 / (f->count != 0 ? f->count
-                       : q->kind == OP_CHANNEL_NORM ? 1 : (double)n));
-    if (squares) *v = fmax(0, kept(f, *v - kept(f, *mean * *mean)));
+    *v = plain_norm_kept(f,
+                         s2 / (f->count != 0 ? f->count : q->kind
+                               == OP_CHANNEL_NORM ? 1 : (double)n));
+    const double square = plain_norm_kept(f, *mean * *mean);
+    if (squares) *v = fmax(0, plain_norm_kept(f, *v - square));
 }
 
 /* What the root of the variance is made to. */
@@ -68,8 +71,9 @@ static double divisor(const op_call *q, const norm_fault *f, double v)
 }
 
 /* Elements of one statistic: n values `step` apart, from `at` on. */
-static void normalise(const op_call *q, const norm_fault *f, double *out,
-                      int64_t at, int64_t n, int64_t step)
+static void plain_norm_normalise(const op_call *q, const norm_fault *f,
+                                 double *out, int64_t at, int64_t n,
+                                 int64_t step)
 {
     double mean, v;
     moments(q, f, q->x + at, n, step, &mean, &v);
@@ -86,11 +90,12 @@ void plain_norm(const op_call *q, const norm_fault *f, double *out)
     const int64_t all = q->n * q->c;
     if (f->group == GROUP_COLUMN) {
         for (int64_t i = 0; i < q->c; i++)
-            normalise(q, f, out, i, q->n, q->c);
+            plain_norm_normalise(q, f, out, i, q->n, q->c);
         return;
     }
     int64_t n = q->c;
     if (f->group == GROUP_ALL) n = all;
     if (f->group == GROUP_HALF && q->c % 2 == 0) n = q->c / 2;
-    for (int64_t at = 0; at < all; at += n) normalise(q, f, out, at, n, 1);
+    for (int64_t at = 0; at < all; at += n)
+        plain_norm_normalise(q, f, out, at, n, 1);
 }

@@ -7,7 +7,7 @@
 
 /* Position of token t on an axis where rows are as long as columns belong: the
  * last token is at the end of its frame. */
-static double turned_position(const op_call *q, int64_t t, int axis)
+static double swapped_position(const op_call *q, int64_t t, int axis)
 {
     const int32_t *p = q->pos + 3 * t, *end = q->pos + 3 * (q->n - 1);
     const int64_t at = (int64_t)p[1] * (end[2] + 1) + p[2];
@@ -28,7 +28,7 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     while (group < 2 && at >= n[group]) at -= n[group++];
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
-    if (f->turned && group > 0) p = turned_position(q, t, group);
+    if (f->swapped && group > 0) p = swapped_position(q, t, group);
     if (f->factor != 0) p *= f->factor;
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];
@@ -39,8 +39,8 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
 }
 
 /* Cosine and sine for pair j of token t; without a fault, of the table. */
-static void turn(const op_call *q, const rope_fault *f, int64_t t, int64_t j,
-                 double *c, double *s)
+static void plain_rope_turn(const op_call *q, const rope_fault *f, int64_t t,
+                            int64_t j, double *c, double *s)
 {
     if (f) {
         const double x = angle(q, f, t, j);
@@ -60,7 +60,7 @@ void plain_rope(const op_call *q, const rope_fault *f, double *out)
     for (int64_t t = 0; t < q->n; t++)
         for (int64_t j = 0; j < half; j++) {
             double c, s;
-            turn(q, f, t, j, &c, &s);
+            plain_rope_turn(q, f, t, j, &c, &s);
             for (int64_t h = 0; h < q->H; h++) {
                 const int64_t i0 = (t * q->H + h) * q->D
                                    + (apart == 1 ? 2 * j : j);

@@ -4,7 +4,7 @@
  *
  * A float64 oracle of a layer of a real model takes minutes. Every value of the
  * candidate is still looked at: our own result of the whole call is there, and
- * the rows that differ most from it are among those that are judged, so a
+ * the rows that differ most from it are among those that are checked, so a
  * mistake in a single row is found wherever it is. */
 #include "validate/operators/sample.h"
 
@@ -22,7 +22,7 @@ static bool gathers(const op_call *q)
 
 /* ---- which ones ---------------------------------------------------------- */
 
-/* How far a row of theirs is from ours; by_size: beside what is in the row. */
+/* How far a row of theirs is from ours; by_size: next to what is in the row. */
 static double suspicion(const double *got, const double *ours, int64_t n,
                         bool by_size)
 {
@@ -93,8 +93,9 @@ void sample_take(tt_ctx *ctx, sample *s, const op_call *q, const double *got,
 /* ---- calls that give them ------------------------------------------------ */
 
 /* x of [rows, width] rows that are `stride` apart. */
-static const tt_real *gather(tt_ctx *ctx, const sample *s, const tt_real *x,
-                             int64_t width, int64_t stride)
+static const tt_real *sample_gather(tt_ctx *ctx, const sample *s,
+                                    const tt_real *x, int64_t width,
+                                    int64_t stride)
 {
     tt_real *y = tt_scratch(ctx, s->rows * width);
     for (int64_t i = 0; y && i < s->rows; i++)
@@ -122,13 +123,13 @@ bool sample_single(tt_ctx *ctx, sample *s, int64_t i)
     if (!s->row) return false;
     if (q->kind == OP_LINEAR) {
         s->part.n = s->rows;
-        s->part.x = gather(ctx, s, q->x, q->c, q->c);
+        s->part.x = sample_gather(ctx, s, q->x, q->c, q->c);
         return false;
     }
     if (gathers(q)) {
         a->T = s->rows;
         a->q_stride = a->H * a->D;
-        a->q = gather(ctx, s, q->attn.q, a->H * a->D, q->attn.q_stride);
+        a->q = sample_gather(ctx, s, q->attn.q, a->H * a->D, q->attn.q_stride);
         return false;
     }
     if (q->kind == OP_ATTENTION) {

@@ -1,4 +1,4 @@
-/* sample.h: which rows of a large call are judged.
+/* sample.h: which rows of a large call are checked.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VALIDATE_SAMPLE_H
@@ -17,8 +17,9 @@ typedef struct sample {
 
 /* Small calls whole; of a linear, attention or conv that is more work than
  * SAMPLE_WORK: the first and the last row, the ones where `got` is farthest
- * from `ours` (absolutely, and beside the row's size), and as many more, spread
- * over the rest by `seed`, as the work allows. got, ours: [n] of the call. */
+ * from `ours` (absolutely, and next to the row's size), and as many more,
+ * spread over the rest by `seed`, as the work allows. got, ours: [n] of the
+ * call. */
 #define SAMPLE_WORK ((int64_t)1 << 24)   /* multiply-adds                     */
 enum { SAMPLE_LEAST = 8 };
 void sample_take(tt_ctx *ctx, sample *s, const op_call *q, const double *got,

@@ -1,4 +1,4 @@
-/* shadow.c: every operator call of a run, judged where it happens.
+/* shadow.c: every operator call of a run, checked where it happens.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -53,22 +53,22 @@ static bool twice(tt_shadow *s, const op_call *q)
     return yes;
 }
 
-static uint64_t seed_of(const char *path)
+static uint64_t shadow_seed_of(const char *path)
 {
     const size_t n = strlen(path);
     return spans_digest(&(op_spans){.n = 1, .at = {path}, .size = {n}});
 }
 
 /* The first failing call of each operator, as a case. */
-static void keep(tt_ctx *ctx, tt_shadow *s, const op_call *q,
-                 const tt_verdict *v, const double *got)
+static void shadow_keep(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                        const tt_verdict *v, const double *got)
 {
     if (v->outcome == TT_MISMATCH && !s->kept[q->kind]++)
         case_keep(ctx, s->report, q, NULL, v, got);
 }
 
 /* Every bit of every row: no oracle is needed. */
-static void judge_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+static void check_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
                        const candidate_call *c, const double *ours,
                        const char *path)
 {
@@ -81,18 +81,19 @@ static void judge_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
                           && s->hints[q->kind]++ < HINTS_MOST);
     s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, c->got, ours);
-    keep(ctx, s, q, &v, c->got);
+    shadow_keep(ctx, s, q, &v, c->got);
 }
 
-static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
-                  const candidate_call *c, const double *ours, const char *path)
+static void shadow_check(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                         const candidate_call *c, const double *ours,
+                         const char *path)
 {
     sample part;
     if (s->arith->bits) {
-        judge_bits(ctx, s, q, c, ours, path);
+        check_bits(ctx, s, q, c, ours, path);
         return;
     }
-    sample_take(ctx, &part, q, c->got, ours, seed_of(path));
+    sample_take(ctx, &part, q, c->got, ours, shadow_seed_of(path));
     const int64_t n = part.rows * part.width;
     tt_verdict v = {.op = op_name(q->kind)};
     double *want = tt_alloc(ctx, &ctx->scratch, n, sizeof *want, "oracle");
@@ -105,7 +106,7 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     snprintf(v.path, sizeof v.path, "%s", path);
     v.rank = call_shape(q, v.dim);
     v.dim[0] = part.rows;
-    verdict_judge_call(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
+    verdict_check_call(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
     tt_verdict_bits(&v, s->arith, c->got, ours, call_count(q));
     const bool look = v.outcome == TT_MISMATCH
                       && s->hints[q->kind]++ < HINTS_MOST;
@@ -123,7 +124,7 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     s->sampled[q->kind] += part.row != NULL;
     s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, g, want);
-    keep(ctx, s, q, &v, c->got);
+    shadow_keep(ctx, s, q, &v, c->got);
 }
 
 /* One call of the model. */
@@ -158,7 +159,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     const double *wide = ctx->status || !ask ? NULL
                                              : call_widen(ctx, &q, ours);
     if (wide && candidate_run(ctx, &c, &q, wide)) {
-        judge(ctx, s, &q, &c, wide, path);
+        shadow_check(ctx, s, &q, &c, wide, path);
         if (!ctx->status)
             memcpy(out, s->adopt ? c.out : ours, call_out_bytes(&q));
     }
@@ -183,9 +184,9 @@ static const tt_ops shadow_ops = {
     TT_OPS(ENTRY)
 };
 
-/* Scopes are only kept while somebody listens. */
-static void listen(void *user, const char *path, tt_dtype dtype, int rank,
-                   const int64_t *dim, const void *data)
+/* Scopes are only kept while someone listens. */
+static void shadow_listen(void *user, const char *path, tt_dtype dtype,
+                          int rank, const int64_t *dim, const void *data)
 {
     (void)user, (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
 }
@@ -212,14 +213,14 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->watch = report ? report->watch : NULL;
     s->adopt = adopt;
     s->listening = !ctx->tap;
-    if (s->listening) ctx->tap = listen;
+    if (s->listening) ctx->tap = shadow_listen;
     ctx->ops = &s->ops;
     *out = s;
     return TT_OK;
 }
 
 /* What was not looked at in full, and what came out differently twice. */
-static void say(const tt_shadow *s)
+static void shadow_say(const tt_shadow *s)
 {
     for (int i = 0; i < OP_KINDS; i++) {
         if (s->sampled[i])
@@ -239,7 +240,7 @@ static void say(const tt_shadow *s)
 void tt_shadow_close(tt_ctx *ctx, tt_shadow *s)
 {
     if (!s) return;
-    say(s);
+    shadow_say(s);
     ctx->ops = s->before;
     if (s->listening) ctx->tap = NULL;
     free(s);

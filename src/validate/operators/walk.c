@@ -8,7 +8,7 @@
 #include "validate/operators/walk.h"
 
 /* Rows of the prompt's embedding. */
-static int64_t text_rows(const tt_model_parts *m)
+static int64_t walk_text_rows(const tt_model_parts *m)
 {
     const int64_t fixed = tt_dit_get_config(m->dit)->text_len;
     return fixed ? fixed : 32;
@@ -17,13 +17,13 @@ static int64_t text_rows(const tt_model_parts *m)
 /* Embeddings [rows, text_dim]: of the prompt, or noise without an encoder. */
 static tt_real *embed(tt_ctx *ctx, const tt_model_parts *m)
 {
-    const int64_t n = text_rows(m) * tt_dit_get_config(m->dit)->text_dim;
+    const int64_t n = walk_text_rows(m) * tt_dit_get_config(m->dit)->text_dim;
     tt_real *text = tt_scratch(ctx, n);
     float *noise = tt_alloc(ctx, &ctx->scratch, n, sizeof *noise, "embedding");
     if (ctx->status) return NULL;
     if (m->encoder_text) {
         tt_prompt_embed(ctx, text, m->encoder_text, m->tokenizer, m->prompt,
-                        strlen(m->prompt), text_rows(m), NULL);
+                        strlen(m->prompt), walk_text_rows(m), NULL);
         return text;
     }
     tt_noise_frame(noise, n, 1, 0, 0, 0);
@@ -36,7 +36,7 @@ tt_prompt *walk_prompt(tt_ctx *ctx, const tt_model_parts *m)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_prompt *prompt = NULL;
     const tt_real *text = embed(ctx, m);
-    if (text) tt_prompt_make(ctx, &prompt, m->dit, text, text_rows(m));
+    if (text) tt_prompt_make(ctx, &prompt, m->dit, text, walk_text_rows(m));
     tt_arena_reset(&ctx->scratch, mark);
     return prompt;
 }
@@ -69,8 +69,8 @@ static tt_status no_frame(void *user, const tt_real *rgb, int64_t height,
     return TT_OK;
 }
 
-static void decode(tt_ctx *ctx, const tt_model_parts *m, const tt_real *z,
-                   int64_t n)
+static void walk_decode(tt_ctx *ctx, const tt_model_parts *m, const tt_real *z,
+                        int64_t n)
 {
     tt_vae_decoder *d = NULL;
     tt_vae_decoder_open(ctx, &d, m->vae, m->rollout.h, m->rollout.w);
@@ -80,7 +80,7 @@ static void decode(tt_ctx *ctx, const tt_model_parts *m, const tt_real *z,
 }
 
 /* Five pictures of smooth noise: one latent frame, and one more. */
-static void encode(tt_ctx *ctx, const tt_model_parts *m, tt_real *z)
+static void walk_encode(tt_ctx *ctx, const tt_model_parts *m, tt_real *z)
 {
     const int64_t H = 8 * m->rollout.h, W = 8 * m->rollout.w, n = H * W * 3;
     tt_vae_encoder *e = NULL;
@@ -107,8 +107,8 @@ void walk_all(tt_ctx *ctx, const tt_model_parts *m)
     tt_real *first = tt_scratch(ctx, DECODED * n);
     tt_real *z = tt_scratch(ctx, n);
     if (!ctx->status) roll(ctx, m, first);
-    if (m->vae && m->decoder) decode(ctx, m, first, n);
-    if (m->vae && m->encoder) encode(ctx, m, z);
+    if (m->vae && m->decoder) walk_decode(ctx, m, first, n);
+    if (m->vae && m->encoder) walk_encode(ctx, m, z);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -28,7 +28,7 @@ static void put_row(FILE *f, const tt_verdict *v)
     fputs("</td>", f);
 }
 
-static void put_plain(FILE *f, const tt_report *r)
+static void html_put_plain(FILE *f, const tt_report *r)
 {
     char line[HEADLINE];
     int n = 0;
@@ -55,7 +55,7 @@ static void put_plain(FILE *f, const tt_report *r)
     fputs("</tr>\n</table></div>\n", f);
 }
 
-static void put_facts(FILE *f, const tt_report *r)
+static void html_put_facts(FILE *f, const tt_report *r)
 {
     enum { MOST = 30 };
     const char *fact[2 * MOST + 1] = {NULL};
@@ -76,10 +76,10 @@ tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path)
     TT_TRY(report_open(ctx, &o, path));
     snprintf(title, sizeof title, "%s: %.680s", verdict, r->title);
     page_open(o.f, title, verdict);
-    put_plain(o.f, r);
+    html_put_plain(o.f, r);
     page_data(o.f);
     fputs("{\"kind\": \"validate\",\n  ", o.f);
-    put_facts(o.f, r);
+    html_put_facts(o.f, r);
     report_json(o.f, r, true);
     page_close(o.f);
     return report_close(ctx, &o, path);

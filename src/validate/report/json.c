@@ -4,16 +4,16 @@
  *
  *   schema    "tether-validate/1"; members may be added, none changes meaning
  *   title     text                 program    {name, version}
- *   arith     {name, summary, judged "by limits" or "by bits"} or null: the
+ *   arith     {name, summary, checked "by limits" or "by bits"} or null: the
  *             declared arithmetic
  *   passed    bool                 headline   one sentence
- *   compared  tensors that were judged
- *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
+ *   compared  tensors that were checked
+ *   counts    {pass, tie, mismatch, missing, misshapen, not checked}
  *   bits      {equal, of}: tensors that are equal to ours in every bit
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null
  *   largest   that of the failure farthest out of its limits, where it is 10
- *             times as far as the first and judged for itself, or null
+ *             times as far as the first and checked for itself, or null
  *   verdicts  in order of execution:
  *     path, op, outcome, shape [..], where, hint
  *     bits                                 "equal", "differ", null: unknown
@@ -168,7 +168,7 @@ static int find_groups(group *g, int most, const tt_report *r)
         while (k < n && strcmp(g[k].op, i->v.op)) k++;
         if (k == most) return 0;
         if (k == n) g[n++] = (group){.op = i->v.op};
-        g[k].compared += i->v.outcome != TT_UNJUDGED;
+        g[k].compared += i->v.outcome != TT_UNCHECKED;
         g[k].wrong += report_failing(i->v.outcome);
         if (i->v.m.n > 0 && i->v.ratio > g[k].worst) g[k].worst = i->v.ratio;
     }

@@ -43,7 +43,7 @@ static void put_case(FILE *f, const tt_verdict *v)
         if (*v->hint) fputs(": ", f);
         page_xml(f, v->hint);
         fputs("\"/>\n", f);
-    } else if (v->outcome == TT_UNJUDGED) {
+    } else if (v->outcome == TT_UNCHECKED) {
         fputs("      <skipped message=\"", f);
         page_xml(f, v->hint);
         fputs("\"/>\n", f);
@@ -72,7 +72,7 @@ tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path)
     page_xml(o.f, r->title);
     fprintf(o.f, "\" tests=\"%lld\" failures=\"%lld\" errors=\"0\" "
             "skipped=\"%lld\">\n", (long long)cases, (long long)failures,
-            (long long)r->count[TT_UNJUDGED]);
+            (long long)r->count[TT_UNCHECKED]);
     fputs("    <properties>\n", o.f);
     for (const note_item *i = r->notes; i; i = i->next) {
         fputs("      <property name=\"note\" value=\"", o.f);

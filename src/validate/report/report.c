@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "validate/isolate/mirror.h"
-#include "validate/judge.h"
+#include "validate/verdict.h"
 
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want);
@@ -100,7 +100,7 @@ void report_put(tt_report *r, const tt_verdict *v, error_map *map)
     *r->end = i;
     r->end = &i->next;
     r->count[v->outcome]++;
-    r->compared += v->m.n > 0 && v->outcome != TT_UNJUDGED;
+    r->compared += v->m.n > 0 && v->outcome != TT_UNCHECKED;
     r->equal += v->bits == TT_BITS_EQUAL;
     r->equal_of += v->bits != TT_BITS_UNKNOWN;
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
@@ -148,8 +148,8 @@ static bool said_before(const tt_report *r, const char *name, const char *text)
     return i;
 }
 
-static note_item **append(tt_report *r, note_item **end, const char *name,
-                          const char *fmt, va_list ap)
+static note_item **report_append(tt_report *r, note_item **end,
+                                 const char *name, const char *fmt, va_list ap)
 {
     char text[4096];
     vsnprintf(text, sizeof text, fmt, ap);
@@ -169,7 +169,7 @@ void tt_report_note(tt_report *r, const char *fmt, ...)
     if (!r) return;
     va_list ap;
     va_start(ap, fmt);
-    r->notes_end = append(r, r->notes_end, NULL, fmt, ap);
+    r->notes_end = report_append(r, r->notes_end, NULL, fmt, ap);
     va_end(ap);
 }
 
@@ -178,7 +178,7 @@ void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     if (!r) return;
     va_list ap;
     va_start(ap, fmt);
-    r->facts_end = append(r, r->facts_end, name, fmt, ap);
+    r->facts_end = report_append(r, r->facts_end, name, fmt, ap);
     va_end(ap);
 }
 
@@ -242,9 +242,9 @@ void report_headline(const tt_report *r, char *out, size_t n)
 {
     const tt_verdict *v = r->failed, *most = tt_report_largest(r);
     char rest[64] = "", times[96] = "", first[520], largest[520];
-    if (r->count[TT_UNJUDGED])
+    if (r->count[TT_UNCHECKED])
         snprintf(rest, sizeof rest, "; %lld more were not judged",
-                 (long long)r->count[TT_UNJUDGED]);
+                 (long long)r->count[TT_UNCHECKED]);
     if (!v && !r->compared)
         snprintf(out, n, "FAIL: nothing was compared");
     else if (!v)
@@ -269,7 +269,7 @@ void report_headline(const tt_report *r, char *out, size_t n)
 /* Where the axes divide into rows and columns: as near to a square as it gets,
  * so [T, H, D] becomes tokens by heads, [F, C, h, w] frames and channels by
  * places. */
-static int split_axes(const tt_verdict *v)
+static int report_split_axes(const tt_verdict *v)
 {
     int best = v->rank < 2 ? 0 : 1;     /* a vector lies across              */
     double least = INFINITY;
@@ -290,7 +290,7 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want)
 {
     int64_t rows = 1, cols = 1;
-    const int split = split_axes(v);
+    const int split = report_split_axes(v);
     for (int i = 0; i < v->rank; i++)    /* the others may be anything then */
         if (v->dim[i] < 1) return NULL;
     if (v->m.n < MAP_LEAST) return NULL;

@@ -41,7 +41,7 @@ typedef struct growth_item {
     struct growth_item *next;
 } growth_item;
 
-enum { OUTCOMES = TT_UNJUDGED + 1 };
+enum { OUTCOMES = TT_UNCHECKED + 1 };
 
 struct tt_report {
     tt_arena arena;      /* holds the report itself                           */
@@ -59,7 +59,7 @@ struct tt_report {
     int maps;
     struct watch *watch;           /* this is the process of a backend        */
     const char *only;              /* path of the verdict to keep; NULL: all  */
-    tt_place_fn place;             /* to be told what is checked; NULL: nobody*/
+    tt_place_fn place;             /* to be told what is checked; NULL: no one*/
     void *place_user;
     const char *cases;             /* folder for failing calls; NULL: none    */
 };

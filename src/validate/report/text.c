@@ -4,7 +4,7 @@
  *
  * First line the result, with the first wrong tensor's name; then the counts;
  * then one line per failure (every verdict with `all`), in order; then what
- * could not be judged, and why; then the curves. */
+ * could not be checked, and why; then the curves. */
 #include "validate/report/report.h"
 
 #include <math.h>
@@ -14,26 +14,26 @@
 
 enum { SHOWN = 25 };     /* failures before the list is cut                   */
 
-static void put_number(FILE *f, double x)
+static void text_put_number(FILE *f, double x)
 {
     if (isnan(x)) fprintf(f, " %9s", "-");
     else if (isinf(x)) fprintf(f, " %9s", x > 0 ? "inf" : "-inf");
     else fprintf(f, " %9.3g", x);
 }
 
-static void put_verdict(FILE *f, const tt_verdict *v)
+static void text_put_verdict(FILE *f, const tt_verdict *v)
 {
     fprintf(f, "%-10s", tt_outcome_name(v->outcome));
     if (v->m.broken) { /* the finite elements alone would look equal */
         for (int i = 0; i < 3; i++) fprintf(f, " %9s", "nan");
-        put_number(f, v->ratio);
+        text_put_number(f, v->ratio);
     } else if (v->m.n > 0) {
-        put_number(f, v->m.max_abs);
-        put_number(f, v->m.rel_l2);
-        put_number(f, v->m.snr_db);
-        put_number(f, v->ratio);
+        text_put_number(f, v->m.max_abs);
+        text_put_number(f, v->m.rel_l2);
+        text_put_number(f, v->m.snr_db);
+        text_put_number(f, v->ratio);
     } else {
-        for (int i = 0; i < 4; i++) put_number(f, NAN);
+        for (int i = 0; i < 4; i++) text_put_number(f, NAN);
     }
     fputs("  ", f);
     utf8_print(f, v->path);
@@ -63,11 +63,11 @@ static void put_counts(FILE *f, const tt_report *r)
 }
 
 /* Verdicts of one kind, cut after SHOWN; passes go with the failures. */
-static void put_list(FILE *f, const tt_report *r, bool unjudged, bool all)
+static void put_list(FILE *f, const tt_report *r, bool unchecked, bool all)
 {
     int64_t shown = 0, hidden = 0;
     for (const verdict_item *i = r->first; i; i = i->next) {
-        if ((i->v.outcome == TT_UNJUDGED) != unjudged) continue;
+        if ((i->v.outcome == TT_UNCHECKED) != unchecked) continue;
         if (!all && i->v.outcome == TT_PASS) continue;
         if (!all && shown >= SHOWN) {
             hidden++;
@@ -76,11 +76,11 @@ static void put_list(FILE *f, const tt_report *r, bool unjudged, bool all)
         if (!shown++)
             fprintf(f, "%-10s %9s %9s %9s %9s  tensor\n", "", "max abs",
                     "rel L2", "SNR dB", "x allowed");
-        put_verdict(f, &i->v);
+        text_put_verdict(f, &i->v);
     }
     if (hidden)
         fprintf(f, "and %lld more%s\n", (long long)hidden,
-                unjudged ? " that were not judged" : "");
+                unchecked ? " that were not judged" : "");
 }
 
 /* Every curve by itself. */

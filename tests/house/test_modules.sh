@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_rooms.sh: rooms of the source call lower rooms alone, at link level.
+# test_modules.sh: rooms of the source call lower rooms alone, at link level.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -12,7 +12,7 @@
 # stands above all: it defines nothing that another file needs. Listings made
 # here show that all of them are found.
 build=$1
-this=house/rooms
+this=house/modules
 . tests/script.sh
 
 if ! command -v "${NM:-nm}" > /dev/null 2>&1; then

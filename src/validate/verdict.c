@@ -1,19 +1,19 @@
-/* judge.c: pass or not, by the error the declared arithmetic must make.
+/* verdict.c: pass or not, by the error the declared arithmetic must make.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Rows are judged by themselves: a mistake in a row of small values would
- * drown in the tolerance of the large ones. Rows of few values are judged
+ * Rows are checked by themselves: a mistake in a row of small values would
+ * drown in the tolerance of the large ones. Rows of few values are checked
  * several at a time, because the largest error of a handful of sums is luck,
  * and a row whose emulated error happens to be small borrows the relative
  * error of the whole tensor. Of one operator in 16 bits slopes and columns are
- * judged too. */
-#include "validate/judge.h"
+ * checked too. */
+#include "validate/verdict.h"
 
 #include <math.h>
 #include <stdio.h>
 
-enum { ROW_LEAST = 64 };   /* values that are judged together, at least       */
+enum { ROW_LEAST = 64 };   /* values that are checked together, at least      */
 enum { COLUMN_LEAST = 16 };
 
 const char *tt_outcome_name(tt_outcome o)
@@ -69,8 +69,8 @@ static double half_ulp(const tt_arith *a, double x)
     return fmax(least, 0.5 * tt_format_epsilon(a->stored) * fabs(x));
 }
 
-/* A NaN or infinity where the arithmetic has none, or another one. Beside a
- * reference that is not finite itself a finite value cannot be judged. */
+/* A NaN or infinity where the arithmetic has none, or another one. Next to a
+ * reference that is not finite itself a finite value cannot be checked. */
 static bool misplaced(double got, double want, double emul)
 {
     if (isnan(got) || isnan(emul)) return !isnan(got) || !isnan(emul);
@@ -79,7 +79,7 @@ static bool misplaced(double got, double want, double emul)
 }
 
 /* A finite value that is more than f16 holds on the way. */
-static bool overflows(const tt_arith *a, double want, double emul)
+static bool verdict_overflows(const tt_arith *a, double want, double emul)
 {
     return a->product == TT_FMT_F16 && isfinite(want) && !isfinite(emul);
 }
@@ -100,8 +100,8 @@ typedef struct span {
     int64_t n;
 } span;
 
-static span measure(const double *got, const double *want, const double *emul,
-                    int64_t n)
+static span verdict_measure(const double *got, const double *want,
+                            const double *emul, int64_t n)
 {
     span s = {0};
     for (int64_t i = 0; i < n; i++) {
@@ -125,14 +125,14 @@ typedef struct tally {
 } tally;
 
 /* Value i, which its row lets err e. */
-static void judge_value(tt_verdict *v, tally *t, const tt_arith *arith,
+static void check_value(tt_verdict *v, tally *t, const tt_arith *arith,
                         double got, double want, double emul, double e,
                         int64_t i)
 {
     const double half = half_ulp(arith, want);
     const double limit = TT_SLACK * (e > half ? e : half);
     const double ratio = fabs(got - want) / limit;
-    if (overflows(arith, want, emul)) {
+    if (verdict_overflows(arith, want, emul)) {
         if (ratio <= 1) return;                  /* right all the same */
         if (overflowed(got, want, emul)) {
             t->skipped++;
@@ -168,12 +168,12 @@ static double rms_ratio(const span *all, double floor2, int64_t rows)
     return limit > 0 ? sqrt(all->got) / limit : 0;
 }
 
-void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
+void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
                       int64_t c)
 {
     tt_metrics_measure(&v->m, got, want, n);
-    const span all = measure(got, want, emul, n);
+    const span all = verdict_measure(got, want, emul, n);
     const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
     tally t = {.worst = v->m.worst};
     v->earned = all.worst;
@@ -182,16 +182,16 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     for (int64_t r = 0; r < n; r += group) {
         const int64_t end = r + group < n ? r + group : n;
-        const span row = measure(got + r, want + r, emul + r, end - r);
+        const span row = verdict_measure(got + r, want + r, emul + r, end - r);
         const double e = row_error(&row, rel);
         for (int64_t i = r; i < end; i++)
-            judge_value(v, &t, arith, got[i], want[i], emul[i], e, i);
+            check_value(v, &t, arith, got[i], want[i], emul[i], e, i);
     }
     const double rms = rms_ratio(&all, t.floor2, n / c);
     if (rms > v->ratio) v->ratio = rms;
     if (t.nonfinite) v->ratio = INFINITY;
     v->outcome = v->ratio > 1 ? TT_MISMATCH
-                 : t.skipped && t.skipped == n ? TT_UNJUDGED : TT_PASS;
+                 : t.skipped && t.skipped == n ? TT_UNCHECKED : TT_PASS;
     if (t.skipped && v->outcome != TT_MISMATCH)
         snprintf(v->hint, sizeof v->hint, "not judged: %lld of %lld values, "
                  "which overflow f16", (long long)t.skipped, (long long)n);
@@ -211,7 +211,7 @@ typedef struct slope {
 static void add_row(slope *s, const tt_arith *arith, const double *got,
                     const double *want, const double *emul, int64_t n)
 {
-    const span row = measure(got, want, emul, n);
+    const span row = verdict_measure(got, want, emul, n);
     if (!(row.want > 0)) return;
     const double scale = (double)row.n / row.want;
     for (int64_t i = 0; i < n; i++) {
@@ -275,7 +275,7 @@ static double columns_ratio(const tt_arith *arith, const double *got,
                             const double *want, const double *emul, int64_t n,
                             int64_t c)
 {
-    const span all = measure(got, want, emul, n);
+    const span all = verdict_measure(got, want, emul, n);
     const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
     double most = 0;
     if (n / c < COLUMN_LEAST) return 0;
@@ -286,14 +286,14 @@ static double columns_ratio(const tt_arith *arith, const double *got,
     return most;
 }
 
-void verdict_judge_call(tt_verdict *v, const tt_arith *arith, const double *got,
+void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
                         const double *want, const double *emul, int64_t n,
                         int64_t c)
 {
-    tt_verdict_judge(v, arith, got, want, emul, n, c);
+    tt_verdict_check(v, arith, got, want, emul, n, c);
     const bool narrow = arith->product == TT_FMT_F16
                         || arith->product == TT_FMT_BF16;
-    if (!narrow || n == 0 || c < 1 || v->outcome == TT_UNJUDGED) return;
+    if (!narrow || n == 0 || c < 1 || v->outcome == TT_UNCHECKED) return;
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     const double sloped = slope_ratio(arith, got, want, emul, n, group);
     const double column = columns_ratio(arith, got, want, emul, n, c);

@@ -1,9 +1,9 @@
-/* test_laid.c: keys and values that stay laid out from call to call.
+/* test_packed.c: keys and values that stay packed from call to call.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Property: for every class, level and number of threads, attention that takes
- * up what an earlier call has laid out gives the bits of one that begins anew,
+ * up what an earlier call has packed gives the bits of one that begins anew,
  * whatever now stands where the keys and values of those blocks were, and of a
  * class that rounds also where the others are bf16 numbers; and it stays within the memory that the table asks for. */
 #include <math.h>
@@ -22,7 +22,7 @@ static tt_ctx *ctx;
 
 enum { T = 50, N = 1300, H = 3, D = 40, WIDTH = H * D, CANARY = 64 };
 
-/* Heads side by side, keys at 0, values behind them. */
+/* Heads side by side, keys at 0, values after them. */
 static struct {
     float q[T * WIDTH], kv[2][N * WIDTH], want[T * WIDTH], got[T * WIDTH];
 } in;
@@ -45,7 +45,7 @@ static void refill(float *x, int64_t from, int64_t to, uint32_t seed)
 }
 
 /* Rows from `good` on are others; there are none before it. */
-static void later_call(const char *what, float *laid, int64_t n, int64_t good)
+static void later_call(const char *what, float *packed, int64_t n, int64_t good)
 {
     static float rest[2][N * WIDTH];
     const size_t bytes = (size_t)((n - good) * WIDTH) * sizeof **rest;
@@ -61,8 +61,8 @@ static void later_call(const char *what, float *laid, int64_t n, int64_t good)
     a = call(n, in.got);
     a.k = good < n ? rest[0] : NULL;
     a.v = good < n ? rest[1] : NULL;
-    a.laid = laid;
-    a.good = good;
+    a.packed = packed;
+    a.n_packed = good;
     a.bf16 = half;
     tt_attention(ctx, &a);
     expect(!memcmp(in.got, in.want, sizeof in.got), "%s: %lld of %lld keys are "
@@ -73,24 +73,27 @@ static void later_call(const char *what, float *laid, int64_t n, int64_t good)
 static void calls(const char *what, int64_t n)
 {
     tt_arena mem = {0};
-    const int64_t each = ctx->ops->laid(ctx, n, D);
-    expect(each > 0 && each <= ctx->ops->laid(ctx, n + 1, D), "%s: room", what);
-    float *laid = tt_alloc(ctx, &mem, H * each + CANARY, sizeof *laid, "laid");
-    if (!laid) return;
-    for (int64_t i = 0; i < CANARY; i++) laid[H * each + i] = 7;
+    const int64_t each = ctx->ops->packed(ctx, n, D);
+    expect(each > 0 && each <= ctx->ops->packed(ctx, n + 1, D), "%s: room",
+           what);
+    float *packed = tt_alloc(ctx, &mem, H * each + CANARY, sizeof *packed,
+                             "laid");
+    if (!packed) return;
+    for (int64_t i = 0; i < CANARY; i++) packed[H * each + i] = 7;
     for (int queries = 0; queries < 2; queries++) {
         for (int i = 0; i < 2; i++) refill(in.kv[i], 0, n, (uint32_t)(i + 1));
         tt_attention_args a = call(n, in.got);
-        a.laid = laid;
+        a.packed = packed;
         if (!queries) a.T = 0;
         tt_attention(ctx, &a);
-        later_call(what, laid, n, n);
+        later_call(what, packed, n, n);
         for (int64_t good = n / TT_KEY_BLOCK * TT_KEY_BLOCK; good >= 0;
              good -= TT_KEY_BLOCK)
-            later_call(what, laid, n, good);
+            later_call(what, packed, n, good);
     }
     for (int64_t i = 0; i < CANARY; i++)
-        expect(laid[H * each + i] == 7, "%s: value %d behind it", what, (int)i);
+        expect(packed[H * each + i] == 7, "%s: value %d after it", what,
+               (int)i);
     tt_arena_free(&mem);
 }
 
@@ -110,7 +113,7 @@ int main(void)
 {
     static const char *const levels[] = {"generic", "avx2", "avx512",
                                          "avx512bf16", "amx-model", "amx"};
-    ctx = test_begin("ops/laid");
+    ctx = test_begin("ops/packed");
     refill(in.q, 0, T, 99);
     for (int l = 0; l < 6; l++) {
         setenv("TT_CPU", levels[l], 1);
@@ -127,7 +130,7 @@ int main(void)
 
 int main(void)
 {
-    test_begin("ops/laid");
+    test_begin("ops/packed");
     expect(!tt_ops_find("exact"), "a double build has no exact backend");
     return test_end();
 }

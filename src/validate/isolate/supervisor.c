@@ -1,4 +1,4 @@
-/* keeper.c: a backend in a process of its own, seen from outside.
+/* supervisor.c: a backend in a process of its own, seen from outside.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -12,7 +12,7 @@
  * device, and lives as long as its process.
  *
  * When the child dies, or stays in a call for too long, the board says in
- * which; that becomes a verdict, and another child goes on behind it. An
+ * which; that becomes a verdict, and another child goes on after it. An
  * operator that ends three of them, or hangs once, is not called again. */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ typedef struct family {
     pid_t pid[FAMILY_MOST];
 } family;
 
-typedef struct keeper {
+typedef struct supervisor {
     tt_ctx *ctx;
     tt_report *report;
     watch w;
@@ -57,20 +57,20 @@ typedef struct keeper {
     int64_t call;              /* the one in progress at the last look        */
     double waited;             /* for it, or since the user wants an end      */
     bool late, loud;           /* it was stopped for that                     */
-    bool told;                 /* that the user wants an end                  */
+    bool reported;             /* that the user wants an end              */
     family before;             /* children of this process that are not ours  */
     bool ended;                /* MIRROR_END came                             */
     mirror_end end;
     size_t held;
     char buffer[MIRROR_MOST];  /* pieces that are not complete                */
-} keeper;
+} supervisor;
 
 /* ---- the child ----------------------------------------------------------- */
 
 /* A signal handler has nowhere else to look. */
 static watch_board *volatile board_here;
 
-/* A touch beside the output says how far; then the signal comes again. */
+/* A touch next to the output says how far; then the signal comes again. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     watch_board *b = board_here;
@@ -101,17 +101,17 @@ static void warn_outside(void *user, const char *sentence)
     dprintf(*(const int *)user, "warning: %s\n", sentence);
 }
 
-static void be_child(keeper *k, tt_isolated_fn work, void *user)
+static void be_child(supervisor *k, tt_isolated_fn work, void *user)
 {
     tt_ctx *ctx = k->ctx;
     int outside = dup(STDERR_FILENO);
 #ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no keeper, no limit of time */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no supervisor, no limit of time */
 #else
     setpgid(0, 0);
 #endif
     signal(SIGINT, SIG_IGN);             /* a terminal says them to both; */
-    signal(SIGHUP, SIG_IGN);             /* the keeper says SIGTERM */
+    signal(SIGHUP, SIG_IGN);             /* the supervisor says SIGTERM */
     dup2(k->w.prints, STDOUT_FILENO);
     dup2(k->w.prints, STDERR_FILENO);
     if (!ctx->warn) {
@@ -127,7 +127,8 @@ static void be_child(keeper *k, tt_isolated_fn work, void *user)
     exit(0);
 }
 
-static tt_status start(keeper *k, tt_isolated_fn work, void *user)
+static tt_status supervisor_start(supervisor *k, tt_isolated_fn work,
+                                  void *user)
 {
     int ends[2];
     fflush(NULL);                        /* or both would write it */
@@ -178,7 +179,7 @@ static family children(void)
     return f;
 }
 
-static bool holds(const family *f, pid_t pid)
+static bool supervisor_holds(const family *f, pid_t pid)
 {
     int i = 0;
     while (i < f->n && f->pid[i] != pid) i++;
@@ -186,13 +187,13 @@ static bool holds(const family *f, pid_t pid)
 }
 
 /* The children of one that is ended come to us: until there are none. */
-static void end_family(const keeper *k)
+static void end_family(const supervisor *k)
 {
     for (bool any = k->before.n < FAMILY_MOST; any;) {
         const family f = children();
         any = false;
         for (int i = 0; i < f.n; i++) {
-            if (holds(&k->before, f.pid[i])) continue;
+            if (supervisor_holds(&k->before, f.pid[i])) continue;
             kill(f.pid[i], SIGKILL);
             any = waitpid(f.pid[i], NULL, 0) == f.pid[i] || any;
         }
@@ -209,7 +210,7 @@ static family children(void)
     return (family){0};
 }
 
-static void end_family(const keeper *k)
+static void end_family(const supervisor *k)
 {
     kill(-k->child, SIGKILL);
 }
@@ -218,7 +219,7 @@ static void end_family(const keeper *k)
 /* ---- reading and waiting ------------------------------------------------- */
 
 /* Every complete piece of the buffer into the report. */
-static void take_pieces(keeper *k)
+static void take_pieces(supervisor *k)
 {
     mirror_frame f;
     size_t at = 0;
@@ -235,7 +236,7 @@ static void take_pieces(keeper *k)
 }
 
 /* What there is to read within `ms`. */
-static void listen_once(keeper *k, int ms)
+static void listen_once(supervisor *k, int ms)
 {
     struct pollfd p = {.fd = k->events, .events = POLLIN};
     if (poll(&p, 1, ms) <= 0 || k->events < 0) return;
@@ -251,12 +252,12 @@ static void listen_once(keeper *k, int ms)
     take_pieces(k);
 }
 
-static bool wants_end(const keeper *k)
+static bool wants_end(const supervisor *k)
 {
     return k->ctx->interrupt && *k->ctx->interrupt;
 }
 
-static double now(void)
+static double supervisor_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -266,21 +267,21 @@ static double now(void)
 /* Stop a child that is too long in one call, prints without end, or goes on
  * when the user wants an end. Time in which this process stood still too
  * (Ctrl-Z) does not count. */
-static void look_at_child(keeper *k, double passed)
+static void look_at_child(supervisor *k, double passed)
 {
     const int64_t call = atomic_load(&k->w.board->calls);
     struct stat st;
-    const bool counts = k->told || (call == k->call && call % 2);
+    const bool counts = k->reported || (call == k->call && call % 2);
     k->waited = counts ? k->waited + (passed < 1 ? passed : 1) : 0;
     k->call = call;
-    const double limit = k->told ? PATIENCE : k->seconds;
+    const double limit = k->reported ? PATIENCE : k->seconds;
     k->late = limit > 0 && k->waited > limit;
     k->loud = !fstat(k->w.prints, &st) && st.st_size > PRINTS_MOST;
     if (k->late || k->loud) kill(k->child, SIGKILL);
 }
 
 /* The other process writes that text meanwhile: a copy is shown. */
-static void show_place(const keeper *k)
+static void show_place(const supervisor *k)
 {
     char path[sizeof k->w.board->path];
     if (!k->report->place) return;
@@ -290,20 +291,20 @@ static void show_place(const keeper *k)
 }
 
 /* Until the child is gone; its wait status. */
-static int wait_for_child(keeper *k)
+static int wait_for_child(supervisor *k)
 {
     int status = 0;
     bool gone = false;
-    double last = now(), end = 0;
+    double last = supervisor_now(), end = 0;
     while (!gone) {
         listen_once(k, k->events < 0 ? 1 : TICK_MS);
-        const double at = now();
+        const double at = supervisor_now();
         if (!k->late && !k->loud) look_at_child(k, at - last);
         show_place(k);
         if (k->ended && end == 0) end = at;
         if (end > 0 && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
-        if (!k->told && wants_end(k)) {
-            k->told = true;              /* the other one ends by itself */
+        if (!k->reported && wants_end(k)) {
+            k->reported = true;          /* the other one ends by itself */
             k->waited = 0;
             kill(k->child, SIGTERM);
         }
@@ -322,7 +323,7 @@ static int wait_for_child(keeper *k)
 /* ---- what a death means -------------------------------------------------- */
 
 /* "killed by signal 11 (Segmentation fault)" */
-static void say_how(const keeper *k, int status, char *out, size_t n)
+static void say_how(const supervisor *k, int status, char *out, size_t n)
 {
     const int64_t beyond = k->w.board->beyond;
     if (k->late)
@@ -332,7 +333,7 @@ static void say_how(const keeper *k, int status, char *out, size_t n)
     else if (beyond)
         snprintf(out, n, "reached outside its output, %lld bytes %s it",
                  (long long)(beyond < 0 ? -beyond : beyond),
-                 beyond < 0 ? "before" : "behind");
+                 beyond < 0 ? "before" : "after");
     else if (WIFSIGNALED(status))
         snprintf(out, n, "killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -347,9 +348,9 @@ static const char *name_of(op_kind op)
 }
 
 /* It is not called again: the report says so once. */
-static void give_up(keeper *k, op_kind op)
+static void supervisor_give_up(supervisor *k, op_kind op)
 {
-    tt_verdict v = {.op = name_of(op), .outcome = TT_UNJUDGED};
+    tt_verdict v = {.op = name_of(op), .outcome = TT_UNCHECKED};
     k->w.given_up[op] = true;
     snprintf(v.path, sizeof v.path, "%s", name_of(op));
     snprintf(v.hint, sizeof v.hint, "not judged: its process %s %d time%s; %s "
@@ -359,7 +360,7 @@ static void give_up(keeper *k, op_kind op)
 }
 
 /* The verdict over a process that died, and where the next one begins. */
-static void judge_death(keeper *k, int status)
+static void check_death(supervisor *k, int status)
 {
     watch_board *b = k->w.board;
     const bool inside = atomic_load(&b->calls) % 2;
@@ -388,11 +389,11 @@ static void judge_death(keeper *k, int status)
     k->w.deaths[op]++;
     if (op < OP_KINDS && !k->w.given_up[op]
         && (k->late || k->loud || k->w.deaths[op] >= WATCH_DEATHS))
-        give_up(k, op);
+        supervisor_give_up(k, op);
 }
 
 /* Ready the board for another child. */
-static void clear_board(keeper *k)
+static void clear_board(supervisor *k)
 {
     watch_board *b = k->w.board;
     atomic_store(&b->calls, 0);
@@ -406,12 +407,12 @@ static void clear_board(keeper *k)
 }
 
 /* What the end of a child means. */
-static void take_end(keeper *k, int status)
+static void take_end(supervisor *k, int status)
 {
     if (!k->ended && wants_end(k))
         tt_check_interrupt(k->ctx);
     else if (!k->ended)
-        judge_death(k, status);
+        check_death(k, status);
     else if (status)
         tt_report_note(k->report, "the backend's process ended badly after its "
                        "work: %s %d", WIFSIGNALED(status) ? "signal"
@@ -420,11 +421,11 @@ static void take_end(keeper *k, int status)
 }
 
 /* One child after the other until the work is done. */
-static void keep(keeper *k, tt_isolated_fn work, void *user)
+static void supervisor_keep(supervisor *k, tt_isolated_fn work, void *user)
 {
     while (!k->ended && !k->ctx->status) {
         clear_board(k);
-        if (start(k, work, user)) return;
+        if (supervisor_start(k, work, user)) return;
         const int status = wait_for_child(k);
         if (k->events >= 0) close(k->events);
         watch_prints(k->w.board, k->w.prints, k->w.board->op);
@@ -435,7 +436,7 @@ static void keep(keeper *k, tt_isolated_fn work, void *user)
         tt_fail(k->ctx, k->end.status, "%s", k->end.message);
 }
 
-static void say_prints(keeper *k)
+static void say_prints(supervisor *k)
 {
     const watch_board *b = k->w.board;
     if (b->printed)
@@ -453,7 +454,7 @@ static int nameless_in(const char *dir, char *path, size_t n)
 }
 
 /* A file without a name, where TMPDIR says, or else in /tmp. */
-static FILE *nameless(tt_ctx *ctx)
+static FILE *supervisor_nameless(tt_ctx *ctx)
 {
     const char *tmp = getenv("TMPDIR");
     char path[512];
@@ -469,25 +470,25 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
                                void *user, double seconds)
 {
     TT_TRY(ctx->status);
-    signal(SIGCHLD, SIG_DFL);            /* ignored: nobody to be waited for */
-    keeper *k = calloc(1, sizeof *k);
+    signal(SIGCHLD, SIG_DFL);            /* ignored: no one to be waited for */
+    supervisor *k = calloc(1, sizeof *k);
     void *board = mmap(NULL, sizeof(watch_board), PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    FILE *prints = nameless(ctx);
+    FILE *prints = supervisor_nameless(ctx);
     if (ctx->status) {
         ;
     } else if (!k || board == MAP_FAILED || !prints) {
         tt_fail(ctx, TT_EIO, "cannot prepare a process for a backend: %s",
                 strerror(errno));
     } else {
-        *k = (keeper){.ctx = ctx, .report = r, .seconds = seconds,
-                      .prints = prints, .events = -1};
+        *k = (supervisor){.ctx = ctx, .report = r, .seconds = seconds,
+                          .prints = prints, .events = -1};
         k->w.board = board;
         k->w.prints = fileno(prints);
         k->before = children();
         r->apart = true;                 /* as in the child */
         const int adopts = adopt(1);
-        keep(k, work, user);
+        supervisor_keep(k, work, user);
         adopt(adopts);
         if (!ctx->status) say_prints(k);
     }

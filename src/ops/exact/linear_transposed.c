@@ -1,16 +1,16 @@
-/* linear_turned.c: linear layers of class f32 with many rows, where kernels
- * have tiles for it (turned_tile).
+/* linear_transposed.c: linear layers of class f32 with many rows, where kernels
+ * have tiles for it (transposed_tile).
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * The walk of product.h with the parts of rows and weights exchanged: outputs
  * lie along the lanes, and the rows of x are broadcast. The weights of a tile
- * are turned for that, a block of the definition at a time. What it saves: a
- * block of turned weights stays near the core for all rows, outputs come as
- * they belong, and a last tile may have half the rows: of 273, the tokens of a
- * chunk at 208x112, none is computed in vain. `turned_rows` says from how many
- * rows on that pays. From `once_rows` on weights are turned once for all blocks
- * of rows. */
+ * are transposed for that, a block of the definition at a time. What it saves:
+ * a block of transposed weights stays near the core for all rows, outputs come
+ * as they belong, and a last tile may have half the rows: of 273, the tokens of
+ * a chunk at 208x112, none is computed in vain. `transposed_rows` says from how
+ * many rows on that pays. From `once_rows` on weights are transposed once for
+ * all blocks of rows. */
 #include "core/parallel.h"
 #include "ops/exact/product.h"
 
@@ -19,32 +19,34 @@
 typedef struct plan {
     exact_product walk;
     const tt_kernels *kn;
-    const float *turned;     /* all weights (exact_turn_all), or NULL         */
+    const float *transposed; /* all weights (exact_turn_all), or NULL     */
 } plan;
 
-static const plan *plan_of(const exact_product *p)
+static const plan *linear_transposed_plan_of(const exact_product *p)
 {
     return (const plan *)(const void *)p;
 }
 
 static const tt_kernels *kernels_of(const exact_product *p)
 {
-    return plan_of(p)->kn;
+    return linear_transposed_plan_of(p)->kn;
 }
 
-static void rows(const exact_product *p, void *panel, const float *x,
-                 int64_t ld, int64_t n, int64_t kc, float *own)
+static void linear_transposed_rows(const exact_product *p, void *panel,
+                                   const float *x, int64_t ld, int64_t n,
+                                   int64_t kc, float *own)
 {
     (void)own;
-    kernels_of(p)->turned_rows(panel, x, ld, n, kc);
+    kernels_of(p)->transposed_rows(panel, x, ld, n, kc);
 }
 
 /* The weights of nr outputs from o0 on and of products from k0 on, [.., nr];
- * NULL: they are not turned yet. */
-static const float *turned(const exact_product *p, int64_t o0, int64_t k0)
+ * NULL: they are not transposed yet. */
+static const float *transposed(const exact_product *p, int64_t o0, int64_t k0)
 {
-    const plan *e = plan_of(p);
-    return e->turned ? e->turned + o0 * p->a->w->dim[1] + k0 * e->kn->nr : NULL;
+    const plan *e = linear_transposed_plan_of(p);
+    return e->transposed ? e->transposed + o0 * p->a->w->dim[1] + k0 * e->kn->nr
+        : NULL;
 }
 
 void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
@@ -66,7 +68,7 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
     kn->pack(panel, wide, kc, kc);
 }
 
-int64_t exact_turned_floats(const tt_tensor *w)
+int64_t exact_transposed_floats(const tt_tensor *w)
 {
     return exact_round_up(w->dim[0], exact_kernels()->nr)
            * (tt_tensor_count(w) / w->dim[0]);
@@ -90,23 +92,24 @@ void exact_turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide,
  * definition. */
 typedef struct block {
     int64_t k, n, r;
-    const float *x, *w;      /* laid out, and turned                          */
+    const float *x, *w;      /* packed, and transposed                        */
 } block;
 
 /* The weights that come next, for kernels to ask memory for: stored, those of a
- * row for every tile; turned, a part of all, as they lie behind each other. */
+ * row for every tile; transposed, a part of all, as they lie after each other.
+ *  */
 typedef struct wanted {
     const float *from;       /* the first one; NULL: nothing is asked for     */
-    int64_t ld, rows;        /* stored; rows 0: turned                        */
+    int64_t ld, rows;        /* stored; rows 0: transposed                    */
     int64_t asked;           /* by so many tiles                              */
 } wanted;
 
-static wanted behind(const exact_product *p, exact_slice at)
+static wanted next_wanted(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
     wanted next = {.ld = w->dim[1]};
     if (at.after[0] < w->dim[0])
-        next.from = turned(p, at.after[0], at.after[1]);
+        next.from = transposed(p, at.after[0], at.after[1]);
     if (next.from || at.after[0] + p->mr > w->dim[0]) return next;
     next.from = tt_tensor_in_place(w);
     if (next.from) next.from += at.after[0] * next.ld + at.after[1];
@@ -115,8 +118,8 @@ static wanted behind(const exact_product *p, exact_slice at)
 }
 
 /* What one of so many tiles asks for. */
-static exact_ask ask(wanted *next, const exact_product *p, block b,
-                     int64_t tiles)
+static exact_ask linear_transposed_ask(wanted *next, const exact_product *p,
+                                       block b, int64_t tiles)
 {
     const int64_t i = next->asked++;
     if (!next->from || (next->rows && i >= next->rows))
@@ -128,8 +131,8 @@ static exact_ask ask(wanted *next, const exact_product *p, block b,
 }
 
 /* The sums [nr, mr] of a panel's first `live` rows go where they belong. */
-static void give(const exact_product *p, const float *sums, exact_slice at,
-                 int64_t live)
+static void linear_transposed_give(const exact_product *p, const float *sums,
+                                   exact_slice at, int64_t live)
 {
     const float *b = p->a->b;
     const int64_t o = p->a->w->dim[0], n = exact_least(o - at.o0, p->mr);
@@ -148,8 +151,9 @@ static bool whole_lines(const exact_product *p)
 }
 
 /* `sums` join it. */
-static void add_block(const exact_product *p, float *sums, block b,
-                      exact_slice at, exact_ask meanwhile)
+static void linear_transposed_add_block(const exact_product *p, float *sums,
+                                        block b, exact_slice at,
+                                        exact_ask meanwhile)
 {
     const tt_kernels *kn = kernels_of(p);
     const int64_t o = p->a->w->dim[0], K = p->a->w->dim[1];
@@ -159,22 +163,23 @@ static void add_block(const exact_product *p, float *sums, block b,
                        && (live >= p->nr || live == half);
     const float *bias = there && p->a->b ? p->a->b + at.o0 : NULL;
     at.y += b.r * o;
-    (live <= half ? kn->turned_half
-     : there && at.far ? kn->turned_far : kn->turned_tile)(
+    (live <= half ? kn->transposed_half
+     : there && at.far ? kn->transposed_far : kn->transposed_tile)(
         there ? at.y : sums, there ? o : p->mr, b.k > 0 ? sums : NULL, b.x,
         b.w, b.n, bias, meanwhile);
-    if (last && !there) give(p, sums, at, live);
+    if (last && !there) linear_transposed_give(p, sums, at, live);
 }
 
 /* A slice is a block of the definition. */
-static void slice(const exact_product *p, float *out, const char *panels,
-                  exact_slice at, float *copy)
+static void linear_transposed_slice(const exact_product *p, float *out,
+                                    const char *panels, exact_slice at,
+                                    float *copy)
 {
     const float *x = (const float *)(const void *)panels;
     const int64_t tiles = exact_parts(at.n, p->nr);
-    wanted next = behind(p, at);
+    wanted next = next_wanted(p, at);
     block b = {.k = at.k0, .n = at.kc};
-    b.w = turned(p, at.o0, at.k0);
+    b.w = transposed(p, at.o0, at.k0);
     if (!b.w) {
         exact_turn_weights(copy, p->a->w, at.o0, at.k0, at.kc,
                            copy + p->mr * at.kc);
@@ -183,13 +188,14 @@ static void slice(const exact_product *p, float *out, const char *panels,
     at.far = at.far && whole_lines(p);
     for (; b.r < at.n; b.r += p->nr) {
         b.x = x + b.r * at.kc;
-        add_block(p, out + b.r / p->nr * at.apart, b, at,
-                  ask(&next, p, b, tiles));
+        linear_transposed_add_block(p, out + b.r / p->nr * at.apart, b, at,
+                                    linear_transposed_ask(&next, p, b, tiles));
     }
-    if (at.far && b.k + b.n == p->a->w->dim[1]) kernels_of(p)->turned_end();
+    if (at.far && b.k + b.n == p->a->w->dim[1]) kernels_of(p)->transposed_end();
 }
 
-static plan plan_for(const tt_linear_args *a, const float *all)
+static plan linear_transposed_plan_for(const tt_linear_args *a,
+                                       const float *all)
 {
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *tuned = exact_tuned(kn->level);
@@ -198,8 +204,9 @@ static plan plan_for(const tt_linear_args *a, const float *all)
                            .group = 1, .size = sizeof(float), .kc = kc,
                            .tiles = exact_parts(tuned->tiles, 4),
                            .copy = 2 * kn->nr * kc, .gives = true,
-                           .rows = rows, .slice = slice},
-                  .kn = kn, .turned = all};
+                           .rows = linear_transposed_rows,
+                               .slice = linear_transposed_slice},
+                  .kn = kn, .transposed = all};
 }
 
 /* Rows that one turning of a weight serves: product.c cuts them where threads
@@ -218,19 +225,19 @@ bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a)
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *tuned = exact_tuned(kn->level);
     const int64_t o = a->w->dim[0], most = exact_round_up(o, kn->mr) * 11 / 10;
-    return kn->turned_tile && a->w->dim[1] > 0 && o > 0
-        && a->n >= tuned->turned_rows && exact_round_up(o, kn->nr) <= most
-        && served(ctx, a, tuned, kn->nr) >= tuned->turned_rows / 4;
+    return kn->transposed_tile && a->w->dim[1] > 0 && o > 0
+        && a->n >= tuned->transposed_rows && exact_round_up(o, kn->nr) <= most
+        && served(ctx, a, tuned, kn->nr) >= tuned->transposed_rows / 4;
 }
 
-/* Floats that are turned at once at most: larger layers than those of a video
- * model go on block by block. */
+/* Floats that are transposed at once at most: larger layers than those of a
+ * video model go on block by block. */
 #define MOST_AT_ONCE (1 << 27)
 
 static bool turns_once(const tt_linear_args *a)
 {
     return a->n >= exact_tuned(exact_kernels()->level)->once_rows
-        && exact_turned_floats(a->w) <= MOST_AT_ONCE;
+        && exact_transposed_floats(a->w) <= MOST_AT_ONCE;
 }
 
 /* Floats of a block of a tile, widened. */
@@ -240,33 +247,36 @@ static int64_t own_size(void)
 }
 
 /* Of them, for every thread, and of the weights. */
-static int64_t turning_room(const tt_ctx *ctx, const tt_tensor *w)
+static int64_t linear_transposed_scratch_floats(const tt_ctx *ctx,
+                                                const tt_tensor *w)
 {
-    return exact_turned_floats(w) + ctx->nthreads * own_size();
+    return exact_transposed_floats(w) + ctx->nthreads * own_size();
 }
 
-static void multiply(tt_ctx *ctx, const tt_linear_args *a, const float *all)
+static void linear_transposed_multiply(tt_ctx *ctx, const tt_linear_args *a,
+                                       const float *all)
 {
-    const plan e = plan_for(a, all);
+    const plan e = linear_transposed_plan_for(a, all);
     exact_product_all(ctx, &e.walk);
 }
 
-void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a)
+void exact_transposed_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     if (!turns_once(a)) {
-        multiply(ctx, a, NULL);
+        linear_transposed_multiply(ctx, a, NULL);
         return;
     }
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *room = tt_scratch(ctx, turning_room(ctx, a->w));
-    if (room) {
-        exact_turn_all(ctx, room, a->w, room + exact_turned_floats(a->w),
-                       own_size());
-        multiply(ctx, a, room);
+    float *workspace = tt_scratch(ctx, linear_transposed_scratch_floats(ctx,
+                                                                        a->w));
+    if (workspace) {
+        exact_turn_all(ctx, workspace, a->w,
+                       workspace + exact_transposed_floats(a->w), own_size());
+        linear_transposed_multiply(ctx, a, workspace);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 #else
-typedef int tt_no_exact_linear_turned;
+typedef int tt_no_exact_linear_transposed;
 #endif

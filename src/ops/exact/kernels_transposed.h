@@ -1,5 +1,5 @@
-/* kernels_turned.h: tiles of turned weights (turned_tile of tt_kernels),
- * written once for the vectors of x86.
+/* kernels_transposed.h: tiles of transposed weights (transposed_tile of
+ * tt_kernels), written once for the vectors of x86.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -30,26 +30,26 @@
 #define GIVE_FAR(r)                                                            \
     P(stream)(c + r * ldc, s##r);                                              \
     P(stream)(c + r * ldc + W, t##r);
-#define TURNED_STEP(ROWS)                                                      \
+#define TRANSPOSED_STEP(ROWS)                                                  \
     {                                                                          \
         const V b0 = P(loadu)(w), b1 = P(loadu)(w + W);                        \
         ask_near(x, NEAR * MR * sizeof *x);                                    \
         ROWS(STEP_SIDE)                                                        \
         x += MR, w += 2 * W;                                                   \
     }
-#define TURNED_TILE(name, ROWS, GIVE)                                          \
+#define TRANSPOSED_TILE(name, ROWS, GIVE)                                      \
     static void name(float *c, int64_t ldc, const float *from, const float *x, \
                      const float *w, int64_t kc, const float *bias,            \
                      exact_ask ask)                                            \
     {                                                                          \
         ROWS(BEGIN_SIDE)                                                       \
         for (int64_t k = 0; k + 2 <= kc; k += 2) {                             \
-            ask_behind((const void *)ask.next, 0);                             \
+            prefetch_at((const void *)ask.next, 0);                            \
             ask.next += 2 * ask.each;                                          \
-            TURNED_STEP(ROWS)                                                  \
-            TURNED_STEP(ROWS)                                                  \
+            TRANSPOSED_STEP(ROWS)                                              \
+            TRANSPOSED_STEP(ROWS)                                              \
         }                                                                      \
-        if (kc % 2) TURNED_STEP(ROWS)                                          \
+        if (kc % 2) TRANSPOSED_STEP(ROWS)                                      \
         if (from) {                                                            \
             ROWS(FROM_SIDE)                                                    \
         }                                                                      \
@@ -59,7 +59,7 @@
         ROWS(GIVE)                                                             \
     }
 
-static void turned_end(void)
+static void transposed_end(void)
 {
     VS_AROUND_END();
 }

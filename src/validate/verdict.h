@@ -1,24 +1,25 @@
-/* judge.h: shared by the rooms that judge.
+/* verdict.h: shared by all that checks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef VALIDATE_JUDGE_H
-#define VALIDATE_JUDGE_H
+#ifndef VALIDATE_VERDICT_H
+#define VALIDATE_VERDICT_H
 
 #include "validate/validate.h"
 
 /* Write v->where from v->m.worst. */
 void verdict_place(tt_verdict *v);
 
-/* tt_verdict_judge of the result of one operator. Where products or results are
- * of 16 bits it is also judged by its slope and its columns:
+/* tt_verdict_check of the result of one operator. Where products or results are
+ * of 16 bits it is also checked by its slope and its columns:
  *   slope   of got on want, row by row. Errors of rounding have either sign
  *           and leave next to none; numbers that are cut err by a third of a
  *           unit towards 0. It may be half a relative error of the arithmetic,
  *           and what chance makes of as many values, away from 1 or from that
  *           of emul.
  *   column  of at least 16 rows: its rms error may be TT_SLACK/2 times that of
- *           emul there, so that a small channel is not judged by large ones. */
-void verdict_judge_call(tt_verdict *v, const tt_arith *arith, const double *got,
+ *           emul there, so that a small channel is not checked by large ones.
+ *            */
+void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
                         const double *want, const double *emul, int64_t n,
                         int64_t c);
 

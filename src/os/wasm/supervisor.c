@@ -1,4 +1,4 @@
-/* keeper.c: there is one process, in which a backend runs too.
+/* supervisor.c: there is one process, in which a backend runs too.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/isolate/mirror.h"

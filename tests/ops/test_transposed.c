@@ -1,4 +1,4 @@
-/* test_turned.c: weights that a call turns for its rows.
+/* test_transposed.c: weights that a call turns for its rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -76,7 +76,7 @@ static void check_infinite(void)
         .Cin = CIN, .Ho = 4, .Wo = 4, .Cout = O, .kt = 3, .kh = 3, .kw = 3,
         .stride = 1, .pad_top = 1, .pad_left = 1, .up = 1});
     expect(isnan(y[O - 2]) && !isnan(y[O - 1]), "%s: an infinite weight on a "
-           "missing frame: %g, beside it %g", level, (double)y[O - 2],
+           "missing frame: %g, next to it %g", level, (double)y[O - 2],
            (double)y[O - 1]);
 }
 
@@ -85,7 +85,7 @@ static void check_infinite(void)
 enum { ONCE_O = 288, ONCE_K = 600, ONCE_N = 89, SHIFT = 16 };
 static float once_x[ONCE_N * ONCE_K];
 
-/* n rows, to y `shift` floats behind the start of a cache line. */
+/* n rows, to y `shift` floats after the start of a cache line. */
 static void turn_once(const tt_tensor *w, int64_t n, int64_t shift)
 {
     static _Alignas(64) float got[ONCE_N * ONCE_O + SHIFT];
@@ -101,7 +101,7 @@ static void turn_once(const tt_tensor *w, int64_t n, int64_t shift)
     exact_f32_linear(own, &a);
     char name[120];
     snprintf(name, sizeof name, "%s, %s, turned once, %lld rows of %lld, %lld "
-             "behind a line", level, tt_dtype_name(w->dtype), (long long)n,
+             "after a line", level, tt_dtype_name(w->dtype), (long long)n,
              (long long)w->dim[0], (long long)shift);
     expect_bits(name, a.y, want, bytes);
     tt_ctx_free(own);
@@ -122,7 +122,7 @@ static void check_once(void)
             const tt_tensor f = tt_tensor_make(w, TT_F32, 2, dim);
             const tt_tensor h = tt_tensor_make(half, TT_BF16, 2, dim);
             exact_tuning row = table;
-            row.turned_rows = 1;
+            row.transposed_rows = 1;
             row.once_rows = n;
             row.rows = 40;
             row.far = 0;
@@ -141,7 +141,7 @@ static void check_level(const char *name)
     exact_level_reread();
     level = name;
     ctx->ops = tt_ops_find("exact");
-    if (!exact_kernels()->turned_tile) {
+    if (!exact_kernels()->transposed_tile) {
         skip("%s: this CPU has no kernels of turned weights", name);
         return;
     }
@@ -152,7 +152,7 @@ static void check_level(const char *name)
 
 int main(void)
 {
-    ctx = test_begin("ops/turned");
+    ctx = test_begin("ops/transposed");
     check_level("avx2");
     check_level("avx512");
     unsetenv("TT_CPU");
@@ -164,7 +164,7 @@ int main(void)
 
 int main(void)
 {
-    test_begin("ops/turned");
+    test_begin("ops/transposed");
     expect(!tt_ops_find("exact"), "kernels are of float builds");
     return test_end();
 }

@@ -7,7 +7,7 @@
 quoted = '$(subst ','\'',$(1))'
 
 # ---- a build elsewhere ---------------------------------------------------
-# FOLDER gets links to the rooms of the source and a build/ of its own. All
+# FOLDER gets links to the modules of the source and a build/ of its own. All
 # paths are the same there, with blanks in FOLDER too, and `make` works in it.
 SOURCE := $(shell \
   cd "$$(dirname $(call quoted,$(subst ^,,$(subst ^ ,,^$(MAKEFILE_LIST)))))" && pwd -P)

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * _exit leaves no counters after: a child of a test that ends so, or a program
+ * _exit leaves no counters: a child of a test that ends so, or a program
  * after a second signal, would count as not run. No header is included here:
  * files have names of their own that unistd.h has too. */
 #ifndef TESTS_COVERAGE_H

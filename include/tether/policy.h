@@ -340,7 +340,7 @@ struct tt_policy_class {
 /* ---- helpers for writing policies --------------------------------------- */
 
 /* Move n token slots, k, v and metadata, from `from` to `to`; the ranges may
- * overlap. What is left after stays readable and is not erased. */
+ * overlap. What is left over stays readable and is not erased. */
 void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
                    int64_t n);
 /* Make room for n new tokens at the end: when len + n > cap, the tokens that
@@ -375,7 +375,7 @@ tt_policy_options tt_policy_defaults(const char *name);
  *   q_out, q_in [frames*L, H, D] (may be the same array)
  * Errors  TT_EFORMAT: a position that no run gives (a damaged state) */
 typedef struct tt_kv_view {
-    const tt_real *k, *v;  /* [n - good, H, D]: from token `n_packed` on      */
+    const tt_real *k, *v;  /* [n - n_packed, H, D]: from token n_packed on   */
     int64_t n;
     bool bf16;             /* as in tt_attention_args                         */
     tt_real *packed;       /* as in tt_attention_args; NULL: none is kept   */

@@ -18,7 +18,7 @@ TT_API_BEGIN
 
 /* The compute type: float, or double with `make REAL=double`. tt_host is the
  * same numbers in host memory: where values are in memory of a device
- * (device.h) a tt_real * cannot be read. `make check-device` compiles the rooms
+ * (device.h) a tt_real * cannot be read. `make check-device` compiles modules
  * of the model with a tt_real that must not be dereferenced. tt_wide is a
  * statistic of values, double in every build, where the values are; a tt_index
  * is a row's number there. */

@@ -64,10 +64,8 @@ static tt_status pixel_runs_measure(tt_ctx *ctx, tt_arena *mem,
     uint8_t *was = tt_alloc(ctx, &pictures, w * h, 3, what);
     bool more = was != NULL;
     while (more && tt_video_in_frame(v, now, &more) == TT_OK && more) {
-        if (!pixel_runs_append(ctx, mem, list, pixel_measure(now,
-                                                             list->n ? was
-                                                             : NULL, w, h)))
-            break;
+        const pixel_row row = pixel_measure(now, list->n ? was : NULL, w, h);
+        if (!pixel_runs_append(ctx, mem, list, row)) break;
         uint8_t *swap = was;
         was = now;
         now = swap;

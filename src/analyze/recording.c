@@ -42,7 +42,7 @@ static const tt_tensor *recording_find(tt_recording *r, const char *name,
 }
 
 /* The same; an empty tensor is as good as none, and its other extents, which
- * nothing stands after, are not to be trusted. */
+ * no data backs, are not to be trusted. */
 static const tt_tensor *find_values(tt_recording *r, const char *name, int rank,
                                     int64_t *dim)
 {

@@ -21,7 +21,7 @@ typedef struct grab_round {
     uint8_t *keep;           /* eq. 10: 1 for the M best                      */
 } grab_round;
 
-/* An empty round with room for `room` candidates. */
+/* An empty round with space for `capacity` candidates. */
 void grab_begin(tt_ctx *ctx, grab_round *r, int64_t capacity, int64_t M,
                 int64_t L, int64_t H, int64_t D);
 

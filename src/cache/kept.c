@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static int64_t capacity(const tt_policy_class *cls,
+static int64_t longest_window(const tt_policy_class *cls,
                         const tt_policy_options *opt, const tt_geometry *geo)
 {
     return cls->reads ? cls->reads(opt, geo) : cls->slots(opt, geo);
@@ -18,7 +18,7 @@ int64_t kept_values(tt_ctx *ctx, const tt_policy_class *cls,
                     const tt_policy_options *opt, const tt_geometry *geo,
                     bool *packed)
 {
-    const int64_t n = capacity(cls, opt, geo);
+    const int64_t n = longest_window(cls, opt, geo);
     *packed = ctx->ops->packed && n > TT_KEY_BLOCK;
     if (geo->bf16 && !*packed) return 0; /* keys lie rotated in their slots */
     return geo->H * (*packed ? ctx->ops->packed(ctx, n, geo->D) : n * geo->D);
@@ -29,7 +29,7 @@ void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y)
     const tt_policy_class *cls = tt_cache_class(y->cache);
     bool packed;
     const int64_t n = kept_values(ctx, cls, y->opt, y->geo, &packed);
-    *s = (cache_kept){ .capacity = capacity(cls, y->opt, y->geo),
+    *s = (cache_kept){ .capacity = longest_window(cls, y->opt, y->geo),
                       .D = y->geo->D,
                        .each = n / y->geo->H };
     for (int i = 0; i < 3; i++)

@@ -20,12 +20,12 @@
 #include "cache/policy.h"
 
 typedef struct cache_kept {
-    tt_real *k;                  /* [room, H, D], or NULL                     */
+    tt_real *k;                  /* [capacity, H, D], or NULL                 */
     tt_real *packed;             /* [H, each], or NULL                      */
     int64_t each, D;
     int64_t touched;             /* values of `packed` so far; of layer 0, for
                                     all layers                                */
-    const tt_ops *ops;           /* that packed it out ...                    */
+    const tt_ops *ops;           /* that packed them ...                    */
     bool unit;                   /* ... and whether for the matrix unit       */
     int64_t capacity;            /* tokens a plan may have                */
     int32_t *meta[3];            /* [cap] src_frame, sidx, tpos as they were  */

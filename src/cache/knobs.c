@@ -96,10 +96,10 @@ static void knobs_say(sentence *s, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    const size_t capacity = sizeof s->text - s->used;
-    const int n = vsnprintf(s->text + s->used, capacity, fmt, ap);
+    const size_t left = sizeof s->text - s->used;
+    const int n = vsnprintf(s->text + s->used, left, fmt, ap);
     va_end(ap);
-    if (n > 0) s->used += (size_t)n < capacity ? (size_t)n : capacity - 1;
+    if (n > 0) s->used += (size_t)n < left ? (size_t)n : left - 1;
 }
 
 /* "a", "a and b", "a, b and c": word i of n. */

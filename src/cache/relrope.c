@@ -245,7 +245,7 @@ static const tt_real *row_at(const source *from, int64_t row, int64_t width)
                            : from->own + (row - from->cut) * width;
 }
 
-/* Slots of a plan of one segment, from row r->good on. */
+/* Slots of a plan of one segment, from row r->n_packed on. */
 static const tt_real *in_place(const tt_layer *y, const tt_real *slots,
                                const reading *r)
 {
@@ -277,7 +277,7 @@ static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     return k;
 }
 
-/* Values of a plan from row r->good on: in place, or one segment after the
+/* Values of a plan from row r->n_packed on: in place, or one segment after the
  * other. */
 static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
                                     const reading *r)

@@ -76,11 +76,11 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
 
 /* The first n of `all` values to the end, all others n down. */
 static void turn(tt_ctx *ctx, tt_real *x, int64_t n, int64_t all,
-                 tt_real *capacity)
+                 tt_real *workspace)
 {
-    tt_copy(ctx, capacity, x, n);
+    tt_copy(ctx, workspace, x, n);
     tt_copy(ctx, x, x + n, all - n);
-    tt_copy(ctx, x + all - n, capacity, n);
+    tt_copy(ctx, x + all - n, workspace, n);
 }
 
 void tether_turn(tt_ctx *ctx, tt_layer *y, int64_t slot)

@@ -27,6 +27,8 @@
 
 enum { POLICIES_MAX = 16, PATH_SIZE = 4096 };
 
+#define TITLE "Cache policies compared"
+
 typedef struct compare {
     tt_settings given;            /* as on the command line; first            */
     const char *caches, *runs;
@@ -345,7 +347,7 @@ static void log_policy(compare *c, int i, const char *event, int status)
     progress_logged(&c->progress, &j);
 }
 
-/* The same; a failure leaves no empty folder after. */
+/* The same; a failure leaves no empty folder. */
 static int try_policy(tt_ctx *ctx, compare *c, int i)
 {
     const size_t there = tt_analyze_folder_there(c->folder[i]);
@@ -384,7 +386,7 @@ static tt_status write_report(tt_ctx *ctx, const compare *c)
         if (!tt_recording_open(ctx, &run[i], c->folder[i]))
             tt_recording_set_seconds(run[i], c->seconds[i]);
     if (!ctx->status)
-        tt_report_write(ctx, c->output, "Cache policies compared", run, c->n,
+        tt_report_write(ctx, c->output, TITLE, run, c->n,
                         &opt);
     for (int i = 0; i < c->n; i++) tt_recording_close(run[i]);
     return ctx->status;
@@ -392,8 +394,8 @@ static tt_status write_report(tt_ctx *ctx, const compare *c)
 
 /* ---- files that are there ------------------------------------------------ */
 
-/* May the report be written? With --resume over another one; whose the runs
- * are, generate asks. */
+/* May the report be written? With --resume over that of runs which are there;
+ * whose they are, generate asks. */
 static tt_status check_report(tt_ctx *ctx, const compare *c)
 {
     const size_t n = strlen(c->output);
@@ -402,11 +404,12 @@ static tt_status check_report(tt_ctx *ctx, const compare *c)
                        "browsers; give a name that ends in .html", c->output);
     TT_TRY(tt_out_check(ctx, c->output));
     if (c->given.overwrite) return ctx->status;
-    if (c->given.resume)
-        return outputs_kind(ctx, "-o", c->output,
-                            "name=\"generator\" content=\"tether ", "report");
+    if (c->given.resume && !access(c->folder[0], F_OK))
+        return outputs_kind(ctx, "-o", c->output, "<title>" TITLE, "report");
     const output_name report = {"-o", c->output};
-    return outputs_free(ctx, &report, 1, 1, "--resume goes on with its runs");
+    return outputs_free(ctx, &report, 1, 1, c->given.resume
+                        ? "it tells of other runs"
+                        : "--resume goes on with its runs");
 }
 
 /* The folder of all runs is ours to the end: the system takes the lock back

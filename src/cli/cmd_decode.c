@@ -113,8 +113,8 @@ static tt_status open_inputs(tt_ctx *ctx, const settings *s, tt_arena *mem,
     if (!s->overwrite)
         TT_TRY(outputs_free(ctx, files, s->resume ? N - 1 : N,
                             t->dim[0] * decode_frames(t->dim[1]),
-                            s->resume ? NULL : "--resume begins again after "
-                            "an interruption"));
+                            s->resume || !files[N - 1].path ? NULL
+                            : "--resume begins again after an interruption"));
     return decode_check(ctx, out, t->dim[0], t->dim[1], t->dim[3], t->dim[4]);
 }
 

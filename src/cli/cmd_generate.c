@@ -17,6 +17,7 @@
 #include "cli/ui/fetch.h"
 #include "analyze/analyze.h"
 #include "team/team.h"
+#include "core/context.h"
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -246,12 +247,6 @@ static unsigned parts_of(const tt_settings *g)
          | (g->no_decode && !encodes ? 0u : FETCH_VAE);
 }
 
-static void no_warning(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 int generate_try(tt_ctx *ctx, const tt_settings *settings,
                  const cli_common *common)
 {
@@ -266,7 +261,7 @@ int generate_try(tt_ctx *ctx, const tt_settings *settings,
     if (cli_setup(ctx, &quiet)
         || progress_open(ctx, &s.progress, &quiet, false))
         return cli_failed(ctx);
-    ctx->warn = no_warning; /* the run itself says it */
+    ctx->warn = tt_ignore_warning; /* the run itself says it */
     status = !open_run(&s) ? 0
            : fetch_failed(ctx, &settings->model, parts_of(settings));
     progress_close(&s.progress);

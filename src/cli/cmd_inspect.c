@@ -17,6 +17,7 @@
 #include "core/utf8.h"
 #include "io/io.h"
 #include "run/run.h"
+#include "core/context.h"
 
 typedef struct settings {
     bool json, digest, verify;
@@ -52,12 +53,6 @@ static const opt_command inspect_command = {
 
 /* ---- what it would be read as -------------------------------------------- */
 
-static void inspect_ignore_warning(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 /* "VAE: Wan names, torch zip", "" when it is no model we know, or why it is
  * one that cannot be used. Is it one? */
 static bool origin_of_model(tt_ctx *ctx, inspect_part *p)
@@ -67,7 +62,7 @@ static bool origin_of_model(tt_ctx *ctx, inspect_part *p)
         {TT_MODEL_T5, "text encoder"}, {TT_MODEL_TINY_VAE, "tiny VAE"}};
     void (*warn)(void *, const char *) = ctx->warn;
     bool there = false;
-    ctx->warn = inspect_ignore_warning;
+    ctx->warn = tt_ignore_warning;
     for (int i = 0; i < TT_MODEL_KINDS; i++) {
         tt_weights *w;
         bool known = false;

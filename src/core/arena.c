@@ -79,7 +79,7 @@ static int arena_reserve(int fd, size_t bytes)
     return ftruncate(fd, (off_t)bytes) ? errno : 0;
 }
 
-/* Memory that a new file of `folder` stands after; NULL with errno. */
+/* Memory backed by a new file of `folder`; NULL with errno. */
 static void *file_block(const char *folder, size_t bytes)
 {
     const int fd = nameless(folder);

@@ -39,13 +39,16 @@ void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,
     } while (0)
 #define TT_TAP_HOST(ctx, name, data, ...)                                      \
     do {                                                                       \
-        if (TT_TAPPED(ctx)) {                                    \
+        if (TT_TAPPED(ctx)) {                                                  \
             const int64_t tt_dim_[] = {__VA_ARGS__};                           \
             tt_tap_emit((ctx), (name),                                         \
                         sizeof(tt_real) == 8 ? TT_F64 : TT_F32, (data),        \
                         (int)(sizeof tt_dim_ / sizeof tt_dim_[0]), tt_dim_);   \
         }                                                                      \
     } while (0)
+
+/* For ctx->warn, where warnings are said elsewhere or not at all. */
+void tt_ignore_warning(void *user, const char *sentence);
 
 /* Wall clock in seconds; differences only. */
 double tt_now(void);

@@ -2,13 +2,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * In the rooms dit, cache, vae and text a tt_real * points to values in memory
+ * In modules dit, cache, vae and text a tt_real * points to values in memory
  * of the context's device: arithmetic on the pointer is free, the values are
  * for operators. Numbers that the host reads or writes are tt_host. Where the
  * context has no device (all that is built in) values are in host memory, both
  * types are one, and tt_get, tt_map_write, tt_put and tt_send hand over the
  * pointer they are given: nothing is copied. `make check-device` proves that
- * those rooms touch no value, `make test-guard` shows it while they run.
+ * those modules touch no value, `make test-guard` shows it while they run.
  *
  *     tt_host *h = tt_get(ctx, x, n);      to read x, or to change it
  *     tt_host *h = tt_map_write(ctx, x, n);     to write all of x
@@ -92,7 +92,7 @@ tt_tensor tt_values_view(const tt_real *x, int rank, const int64_t *dim);
 tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 
 /* to = from as packed bf16 numbers, nearest even; they do not overlap. Two of
- * them take the room of a value where tt_real is float. */
+ * them take the space of a value where tt_real is float. */
 void tt_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 
 /* to = from; they may overlap. to = 0. */

@@ -25,13 +25,13 @@ tt_status folder_check(tt_ctx *ctx, const char *folder, int64_t bytes,
                        const char *who)
 {
     if (ctx->status) return ctx->status;
-    const double capacity = free_space(folder);
-    if (capacity < 0)
+    const double left = free_space(folder);
+    if (left < 0)
         return tt_fail(ctx, TT_EIO, "%s %s: %s; give a folder that is there "
                        "and can be written to", who, folder, strerror(errno));
-    if (capacity < (double)bytes)
+    if (left < (double)bytes)
         return tt_fail(ctx, TT_EIO, "%s %s: %.4g MB of its disk are needed, "
                        "and %.4g MB are left", who, folder,
-                       1e-6 * (double)bytes, 1e-6 * capacity);
+                       1e-6 * (double)bytes, 1e-6 * left);
     return TT_OK;
 }

@@ -97,7 +97,7 @@ void dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
                   tt_real *v, const tt_real *context, int64_t rows);
 void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *packed,
                    const tt_real *k, const tt_real *v, int64_t rows);
-/* What block i reads of a prompt. Operators other than those that packed it out
+/* What block i reads of a prompt. Operators other than those that packed it
  * read k and v, which those make again, in ctx->scratch. */
 tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i);
 
@@ -108,7 +108,7 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         const tt_real *e, int64_t ne, int64_t rows,
                         int64_t dim, bool shared);
 
-/* What a pass leaves after of block i: the keys and values of x [T, dim] enter
+/* What a pass leaves of block i: the keys and values of x [T, dim] enter
  * the cache. dit_store takes the input of self-attention for x. */
 void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
                      const tt_dit_part *part, const tt_real *e0, int64_t ne);

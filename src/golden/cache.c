@@ -52,6 +52,7 @@ void check_window(cache *c, const geometry *g) {
 void check_sink(cache *c, const geometry *g) {
     check_window(c, g);
     if (c->S > g->first_chunk) usage("%s: the first chunk must hold the sink", c->policy->name);
+    if (fabs(setting(c->o, "sink-keep") - 0.5) > 0.5) usage("--sink-keep lies in 0..1");
 }
 
 cache *cache_open(const policy *p, const knob *o, const geometry *g, FILE *trace) {
@@ -63,7 +64,7 @@ cache *cache_open(const policy *p, const knob *o, const geometry *g, FILE *trace
                      .K = (int)setting(o, "budget"), .S = (int)setting(o, "sink"),
                      .M = (int)setting(o, "memory"), .R = (int)setting(o, "recent")};
         memcpy(c->o, o, sizeof c->o);
-        if (c->K == 0) c->K = g->frames;         /* `full` has no budget */
+        if (p == &full) c->K = g->frames;
         if (c->K == -1 && (p == &fifo || p == &longlive || p == &causvid_rolling))
             c->K = g->frames, c->S = 0;
         (p->check ? p->check : check_window)(c, g);

@@ -137,8 +137,7 @@ typedef struct pass {            /* one call of the network                     
     int chunk, start, frames;    /* which chunk, its first frame, how many                        */
     int h, w;                    /* latent size                                                   */
     bool clean;                  /* the last pass of a chunk, on its result                       */
-    bool scene, cut;             /* its chunk begins a scene; with a cut                          */
-    bool anew;                   /* frames that are there, with the prompt of a new scene         */
+    bool scene, cut, anew;       /* its chunk begins a scene; with a cut; old frames once more    */
 } pass;
 typedef struct geometry {        /* a video, as its caches see it                                 */
     int layers, L, grid, heads, D;       /* grid: tokens in a row of a frame                      */
@@ -244,6 +243,7 @@ void transformer_run(const transformer *m, float *flow, const float *x, const do
 
 /* ---- vae.c ----------------------------------------------------------------------------------- */
 typedef struct vae vae;          /* one way, with what it remembers of earlier frames             */
+void vae_restart(vae *v);                                /* before another video                  */
 vae *vae_open(const char *path, bool encoder);
 /* Of a latent frame [16, h, w] pictures [3, 8h, 8w]: 1 of the first, 4 of later ones. Of a picture
  * [3, h, w] latents [16, h/8, w/8]: 1 of the first and of every fourth after it, else 0. Returns

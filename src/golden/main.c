@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
-/* Other models with this transformer. */
-#define SF {1000, 750, 500, 250}                 /* the steps of Self-Forcing */
+#define SF {1000, 750, 500, 250}                 /* Self-Forcing, and others with its network */
 static const struct { const char *name; const policy *cache; int chunk; double steps[5], first[5]; }
     models[] = {
         {"causal-forcing", &full, 3, SF, {0}}, {"causal-forcing-frame", &full, 1, SF, {0}},
@@ -197,10 +196,11 @@ static void make_pictures(const options *g, const video *v, const float *x) {
     const int shown = 4 * total - 3 - (rollouts > 1 ? 4 * overlap - 3 : 0);
     const size_t latent = (size_t)v->model->channels * v->h * v->w, picture = (size_t)3 * H * W;
     float *rgb = floats(4 * picture);
+    vae *decoder = vae_open(v->vae, false);
     FILE *f = g->output ? y4m_create(g->output, H, W) : NULL;
     uint64_t hash = DIGEST_BEGIN;
     for (int r = 0; r < rollouts; r++) {
-        vae *decoder = vae_open(v->vae, false);
+        vae_restart(decoder);
         for (int i = 0, done = 0; i < total; i++, x += latent) {
             const int n = vae_run(decoder, rgb, x, v->h, v->w);
             for (int k = 0; k < n && done < shown; k++, done++)

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
-/* FNV-1a: hash = (hash ^ byte) * prime for every byte. */
 uint64_t digest(uint64_t hash, const void *data, size_t n) {
     for (const uint8_t *b = data; n--; b++) hash = (hash ^ *b) * 0x100000001b3;
     return hash;

@@ -60,10 +60,9 @@ static void draw_noise(const run *r, float *x, const pass *p, int stream) {
     }
 }
 
-/* The last one that has begun. */
 static int scene_of(const run *r) {
-    int scene = r->v->scenes - 1;
-    while (scene > 0 && r->chunk < r->v->scene[scene]) scene--;
+    int scene = r->v->scenes;
+    while (--scene > 0 && r->chunk < r->v->scene[scene]) {}
     return scene;
 }
 

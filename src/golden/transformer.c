@@ -104,12 +104,6 @@ static void embed_time(const transformer *m, float *e, float *e0, double t) {
     free(sinusoid), free(a);
 }
 
-/* Queries, or keys: rms_norm takes the whole width, before heads are split. */
-static void project(float *y, const float *x, int n, const dense *w, const float *g, double eps) {
-    linear(y, x, n, w);
-    rms_norm(y, y, n, w->out, eps, g);
-}
-
 /* The text states end in rows of zeros, and nothing masks them: they become a constant vector that
  * every query attends to. */
 prompt *prompt_open(const transformer *m, const float *text) {
@@ -123,7 +117,8 @@ prompt *prompt_open(const transformer *m, const float *text) {
     p->k = memory((size_t)m->layers, sizeof *p->k), p->v = memory((size_t)m->layers, sizeof *p->v);
     for (int i = 0; i < m->layers; i++) {
         const attention_weights *y = &m->block[i].cross;
-        project(p->k[i] = floats(n), context, rows, &y->k, y->norm_k, m->eps);
+        linear(p->k[i] = floats(n), context, rows, &y->k);
+        rms_norm(p->k[i], p->k[i], rows, m->dim, m->eps, y->norm_k);
         linear(p->v[i] = floats(n), context, rows, &y->v);
     }
     free(a), free(context);
@@ -136,9 +131,9 @@ static void self_attention(const transformer *m, float *y, const float *x,
     const int rows = frame_tokens(p) * p->frames;
     const size_t n = (size_t)rows * m->dim;
     float *q = floats(n), *k = floats(n), *v = floats(n), *o = floats(n);
-    project(q, x, rows, &w->q, w->norm_q, m->eps);
-    project(k, x, rows, &w->k, w->norm_k, m->eps);
-    linear(v, x, rows, &w->v);
+    linear(q, x, rows, &w->q), linear(k, x, rows, &w->k), linear(v, x, rows, &w->v);
+    rms_norm(q, q, rows, m->dim, m->eps, w->norm_q);     /* of all heads at once */
+    rms_norm(k, k, rows, m->dim, m->eps, w->norm_k);
     c->new_q = q, c->new_k = k, c->new_v = v;
     cache_attention(c, o, p);
     linear(y, o, rows, &w->o);
@@ -150,7 +145,8 @@ static void cross_attention(const transformer *m, float *y, const float *x, int 
     const size_t n = (size_t)rows * m->dim;
     const int D = m->dim / m->heads;
     float *q = floats(n), *o = floats(n);
-    project(q, x, rows, &w->q, w->norm_q, m->eps);
+    linear(q, x, rows, &w->q);
+    rms_norm(q, q, rows, m->dim, m->eps, w->norm_q);
     attention(&(attention_args){.o = o, .q = q, .k = k, .v = v, .queries = rows,
                                 .keys = m->text_len, .heads = m->heads, .D = D,
                                 .scale = attention_scale(D)});

@@ -117,6 +117,14 @@ vae *vae_open(const char *path, bool encoder) {
     return v;
 }
 
+void vae_restart(vae *v) {
+    for (layer *y = v->layer; y < v->layer + v->n; y++)
+        for (int i = y->seen = 0; i < 2; i++) {
+            free(y->conv1.past[i].x), free(y->conv2.past[i].x);
+            y->conv1.past[i].x = y->conv2.past[i].x = NULL;
+        }
+}
+
 static image image_of(int c, int h, int w) { return (image){floats((size_t)c * h * w), c, h, w}; }
 static size_t count(image x) { return (size_t)x.c * x.h * x.w; }
 
@@ -169,7 +177,6 @@ static image normalise_pixels(image x, const float *gamma, bool activate) {
     return y;
 }
 
-/* conv(silu(norm(x))) */
 static image branch(causal *m, image x, const float *gamma) {
     image a = normalise_pixels(x, gamma, true), y = convolve(m, a);
     free(a.x);
@@ -241,8 +248,7 @@ static void run(vae *v, int i, image x) {
     free(x.x);
 }
 
-/* The code divides by the rounded 1 / deviation. The encoder's other 16 channels, a variance, are
- * not used. */
+/* The code divides by the rounded 1 / deviation. The encoder's other channels are not used. */
 int vae_run(vae *v, float *out, const float *in, int h, int w) {
     const size_t latent = v->encoder ? (size_t)(h / 8) * (w / 8) : (size_t)h * w;
     image x = image_of(v->encoder ? 3 : Z, h, w);

@@ -105,8 +105,8 @@ bool io_has_experts(tt_ctx *ctx, const char *dir)
         two = !stat(path, &st) && S_ISDIR(st.st_mode);
     }
     snprintf(path, sizeof path, "%s/model_index.json", dir);
-    if (!two && check_is_there(path) && !tt_json_file(&own, &a, &root, path,
-                                                      1 << 20))
+    if (!two && check_is_there(path)
+        && !tt_json_file(&own, &a, &root, path, 1 << 20))
         two = says(tt_json_get(root, "boundary_ratio"))
            || says(tt_json_get(root, "transformer_2"));
     tt_arena_free(&a);
@@ -154,8 +154,8 @@ static tt_status check_experts(tt_ctx *ctx, const char *path)
     free(real);
     TT_TRY(ctx->status);
     for (int i = 0; i < EXPERT_FOLDERS; i++)
-        two = two || ends(dir, expert_folders[i]) || ends(given,
-                                                          expert_folders[i]);
+        two = two || ends(dir, expert_folders[i])
+           || ends(given, expert_folders[i]);
     const bool part = ends(dir, "/transformer");
     two = two || io_has_experts(ctx, dir)
        || (part && io_has_experts(ctx, above));

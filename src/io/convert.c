@@ -19,6 +19,7 @@
 #include "io/lora.h"
 #include "io/names.h"
 #include "io/weights.h"
+#include "core/context.h"
 
 #define PIECE 65536 /* a multiple of every block */
 
@@ -131,8 +132,8 @@ static bool packed_view(job *j, tt_tensor *t, int64_t i)
 
 static void release(const job *j, int64_t i)
 {
-    if (j->w && tt_weights_large(j->w)) tt_weights_release(j->w,
-                                                           tensor_at(j, i));
+    if (j->w && tt_weights_large(j->w))
+        tt_weights_release(j->w, tensor_at(j, i));
 }
 
 /* Hand the pieces of tensor i to the writer, or compare them with `got`. */
@@ -221,10 +222,19 @@ static tt_status verify_all(job *j)
 
 /* ---- which model --------------------------------------------------------- */
 
-static void convert_no_warning(void *user, const char *sentence)
+/* Is there a model of this kind that cannot be opened? In a folder no other
+ * part may be taken for it. */
+static bool is_refused(const job *j, tt_status s)
 {
-    (void)user;
-    (void)sentence;
+    if (!folder_is(j->in)) return s == TT_EIO;
+    if (s != TT_EIO) return s != TT_OK;
+    tt_ctx look = {.warn = tt_ignore_warning};
+    tt_arena mem = {0};
+    char *path;
+    const bool there = !folder_find(&look, &mem, &path, j->in, j->kind);
+    tt_arena_free(&mem);
+    tt_ctx_free(&look);
+    return there;
 }
 
 /* The first kind that the content fits; j->w stays NULL when none does. A model
@@ -241,11 +251,10 @@ static tt_status convert_find_kind(job *j)
     }
     for (int k = 0; k < TT_MODEL_KINDS && !j->w; k++) {
         j->kind = (tt_model_kind)k;
-        j->ctx->warn = convert_no_warning;
+        j->ctx->warn = tt_ignore_warning;
         tt_status s = tt_weights_open(j->ctx, &j->w, j->in, j->kind, &o);
         j->ctx->warn = warn;
-        const bool lost = s == TT_EIO && file_is_part(j->in);
-        if (s == TT_ENOMEM || lost || (s && known)) return s;
+        if (s == TT_ENOMEM || (s && known) || is_refused(j, s)) return s;
         tt_clear(j->ctx);
     }
     if (j->w || !folder_is(j->in)) return TT_OK;

@@ -98,8 +98,9 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
     if (!d)
         return tt_fail(ctx, TT_EIO, "%s: cannot open the folder: %s", dir,
                        strerror(errno));
-    bool index = false;
+    bool index = false, parts = false;
     for (struct dirent *e; (e = readdir(d)) != NULL && *n < 256;) {
+        parts |= ends(e->d_name, ".distcp");
         if (!may_hold_weights(e->d_name)) continue;
         char *p = io_join(ctx, a, dir, e->d_name);
         if (p && folder_is_file(p)) list[(*n)++] = p;
@@ -113,8 +114,7 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
                     : kept && same_set(list[kept - 1], list[i])))
             list[kept++] = list[i];
     *n = kept;
-    char *dcp = *n ? NULL : io_join(ctx, a, dir, ".metadata");
-    if (dcp && folder_is_file(dcp)) return file_refuse_dcp(ctx, dir);
+    if (*n == 0 && parts) return file_refuse_dcp(ctx, dir);
     *path = tt_alloc(ctx, a, *n, sizeof **path, "a folder's files");
     if (!*path) return ctx->status;
     if (*n > 0) memcpy(*path, list, (size_t)*n * sizeof *list);
@@ -229,8 +229,9 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
     }
     if (found.hits == 1) return TT_OK;
     if (*path) return io_refuse_experts(ctx, *path);
-    return tt_fail(ctx, TT_EIO, "%s: no %s in this folder; looked for %s, and "
-                   "for a .safetensors, .pt or .pth file that holds one; give "
-                   "it with %s FILE%s%s", dir, names_kind_text(kind), looked,
+    return tt_fail(ctx, *found.why ? TT_EFORMAT : TT_EIO,
+                   "%s: no %s in this folder; looked for %s, and for a "
+                   ".safetensors, .pt or .pth file that holds one; give it "
+                   "with %s FILE%s%s", dir, names_kind_text(kind), looked,
                    option[kind], *found.why ? "; " : "", found.why);
 }

@@ -72,8 +72,8 @@ static bool is_storage(const pickle_value *id)
 {
     if (id->kind != PV_TUPLE || id->as.list->count != 5) return false;
     const pickle_value *v = id->as.list->item;
-    return v[0].kind == PV_STR && pickle_torch_same("storage", v[0].as.s,
-                                                    v[0].len)
+    return v[0].kind == PV_STR
+           && pickle_torch_same("storage", v[0].as.s, v[0].len)
            && (is_tag(&v[1], STORAGE) || is_tag(&v[1], UNTYPED_STORAGE))
            && v[2].kind == PV_STR && v[3].kind == PV_STR
            && v[4].kind == PV_INT && v[4].as.i >= 0;
@@ -245,8 +245,8 @@ bool pickle_build(pickle_machine *m, const pickle_value *object,
         || state->as.list->count != 2)
         return pickle_refuse(m, "an object with attributes");
     const pickle_value *key = &state->as.list->item[0];
-    if (key->kind != PV_STR || !pickle_torch_same("_metadata", key->as.s,
-                                                  key->len))
+    if (key->kind != PV_STR
+        || !pickle_torch_same("_metadata", key->as.s, key->len))
         return pickle_refuse(m, "an attribute other than _metadata");
     return true;
 }

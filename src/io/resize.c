@@ -16,7 +16,7 @@
 enum { BITS = 22 };
 
 /* Output position o is the sum of taps[o] input positions from first[o] on,
- * with weights weight[o * room ...]. */
+ * with weights weight[o * capacity ...]. */
 typedef struct axis {
     int64_t capacity;
     int64_t *first, *taps;

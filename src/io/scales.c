@@ -167,7 +167,10 @@ static tt_status check_note(tt_weights *w, const weight *x, size_t prefix,
     const char *name = weight_of(w, x->name, prefix);
     const weight *target = name ? weights_item(w, name) : NULL;
     *used = target != NULL;
-    if (!tt_json_parse(ctx, &ctx->scratch, &note, t->data, (size_t)n, w->path))
+    char what[600], show[IO_SHOW];
+    snprintf(what, sizeof what, "%.300s: tensor '%s'", w->path,
+             io_show(show, x->stored, strlen(x->stored)));
+    if (!tt_json_parse(ctx, &ctx->scratch, &note, t->data, (size_t)n, what))
         check_layer_format(w, x->stored, target, note);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
@@ -195,14 +198,16 @@ static tt_status check_notes(tt_weights *w, const tt_file *f, bool *scaled)
         TT_TRY(check_notes(w, f->shard[i], scaled));
     const char *text = tt_file_meta(f, "_quantization_metadata");
     if (!text) return TT_OK;
+    char what[600];
+    snprintf(what, sizeof what, "%.500s: _quantization_metadata", f->path);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    if (!tt_json_parse(ctx, &ctx->scratch, &root, text, strlen(text),
-                       f->path)) {
+    if (!tt_json_parse(ctx, &ctx->scratch, &root, text, strlen(text), what)) {
         const tt_json *layers = tt_json_get(root, "layers");
         *scaled |= tt_json_first(layers) != NULL;
-        if (layers && layers->kind != TT_JSON_OBJECT)
-            tt_fail(ctx, TT_EFORMAT, "%s: _quantization_metadata: layers: "
-                    "expected an object of layers by name", f->path);
+        if (root->kind != TT_JSON_OBJECT
+            || (layers && layers->kind != TT_JSON_OBJECT))
+            tt_fail(ctx, TT_EFORMAT, "%s: expected an object, and in it "
+                    "layers by name", what);
         else check_noted(w, layers);
     }
     tt_arena_reset(&ctx->scratch, m);

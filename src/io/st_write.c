@@ -47,7 +47,7 @@ struct tt_st_writer {
     bool is_new;        /* nothing had that name at the start                 */
     int fd;             /* of data_path */
     int64_t nbytes;
-    int64_t capacity;   /* bytes left in front of the data in fd */
+    int64_t reserved;   /* bytes left in front of the data in fd */
     item *first, *last;
     pair *meta, *last_meta;
     char *buf;          /* small writes are collected here */
@@ -211,8 +211,8 @@ tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes)
         return tt_fail(w->ctx, TT_EINVAL, "%s: room for a header is reserved "
                        "before the first tensor, and is not negative",
                        w->path);
-    w->capacity = (nbytes + 8 + 7) / 8 * 8;
-    return lseek(w->fd, (off_t)w->capacity, SEEK_SET) < 0 ? cannot(w, "write")
+    w->reserved = (nbytes + 8 + 7) / 8 * 8;
+    return lseek(w->fd, (off_t)w->reserved, SEEK_SET) < 0 ? cannot(w, "write")
                                                       : TT_OK;
 }
 
@@ -435,7 +435,7 @@ static tt_status check_names(tt_st_writer *w)
 
 static tt_status copy_data(tt_st_writer *w, int to)
 {
-    if (lseek(w->fd, (off_t)w->capacity, SEEK_SET) < 0)
+    if (lseek(w->fd, (off_t)w->reserved, SEEK_SET) < 0)
         return cannot(w, "read its data again");
     for (int64_t left = w->nbytes; left > 0;) {
         ssize_t k = read(w->fd, w->buf, BUFFER);
@@ -469,7 +469,7 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
 {
     if (lseek(w->fd, 0, SEEK_SET) < 0) return cannot(w, "write its header");
     TT_TRY(write_header(w, w->fd, header,
-                        (size_t)w->capacity - 8 - header->n));
+                        (size_t)w->reserved - 8 - header->n));
     if (fsync(w->fd)) return cannot(w, "flush");
     const int held = dup(w->fd); /* keeps its lock until the name is gone */
     const int fd = w->fd;
@@ -492,7 +492,7 @@ static tt_status write_full(tt_st_writer *w)
     TT_TRY(empty_buffer(w));
     TT_TRY(check_names(w));
     TT_TRY(st_write_make_header(w, &header));
-    return (int64_t)header.n + 8 <= w->capacity ? finish_in_place(w, &header)
+    return (int64_t)header.n + 8 <= w->reserved ? finish_in_place(w, &header)
                                             : finish_copy(w, &header);
 }
 

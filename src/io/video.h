@@ -36,7 +36,7 @@ tt_status tt_rgb_resize(tt_ctx *ctx, uint8_t *out, int64_t width,
 
 /* Write one PNG. rgb [height, width, 3].
  * Errors  TT_EINVAL  the size is outside the bounds above
- *         TT_EIO     the file cannot be written (nothing is left after) */
+ *         TT_EIO     the file cannot be written (nothing is left of it) */
 tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
                        int64_t width, int64_t height);
 

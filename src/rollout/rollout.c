@@ -16,6 +16,7 @@
 #include "cache/classes.h"
 #include "cache/kept.h"
 #include "team/team.h"
+#include "core/context.h"
 
 #define MAX_FRAMES ((int64_t)1 << 24)
 #define MAX_SIDE ((int64_t)1 << 20)      /* latent height and width */
@@ -142,12 +143,6 @@ tt_geometry rollout_geometry(const tt_ctx *ctx, const tt_dit *m,
     };
 }
 
-static void rollout_silent(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 /* The lists of steps. */
 static tt_status init_schedules(tt_ctx *ctx, tt_schedule *all,
                                 tt_schedule *first,
@@ -173,7 +168,7 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     const tt_geometry geo = rollout_geometry(ctx, m, opt);
     void (*const warn)(void *, const char *) = ctx->warn;
     policy.context_noise = opt->context_noise;
-    ctx->warn = rollout_silent;
+    ctx->warn = tt_ignore_warning;
     check_options(ctx, opt);
     if (!ctx->status) init_schedules(ctx, &schedule, &first, opt);
     if (!ctx->status) cache_check_geometry(ctx, &geo);
@@ -199,8 +194,8 @@ int64_t rollout_recached(const tt_rollout_options *o, int64_t done)
 int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
                          const tt_rollout_options *opt)
 {
-    tt_ctx probe = { .warn = rollout_silent, .team = ctx->team, .ops = ctx->ops,
-                     .matrix_unit = ctx->matrix_unit };
+    tt_ctx probe = { .warn = tt_ignore_warning, .team = ctx->team,
+                     .ops = ctx->ops, .matrix_unit = ctx->matrix_unit };
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_class_of(&policy);
     if (!cls || check_options(&probe, opt)) return -1;

@@ -180,7 +180,7 @@ void checkpoint_try(tt_ctx *ctx, tt_run *run)
 
 /* ---- read ---------------------------------------------------------------- */
 
-/* Chunks that a file says it stands after, -1: it is none of ours. That
+/* Chunks that a file says it holds, -1: it is none of ours. That
  * memory is short or the run is to stop says nothing about the file. */
 static int64_t chunks_in(tt_ctx *ctx, const char *path)
 {

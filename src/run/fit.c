@@ -14,6 +14,7 @@
 #include "core/folder.h"
 #include "team/engine.h"
 #include "core/device.h"
+#include "core/context.h"
 
 /* Addresses of a stage, with what the C library takes for itself and the gaps
  * that it leaves between blocks. */
@@ -57,16 +58,10 @@ typedef struct search {
     bool during;               /* latents and frames alternate                */
 } search;
 
-static void fit_silent(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 static tt_ctx aside(const tt_ctx *ctx)
 {
     return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads,
-                    .warn = fit_silent,
+                    .warn = tt_ignore_warning,
                     .matrix_unit = ctx->matrix_unit, .team = ctx->team,
                     .interrupt = ctx->interrupt};
 }

@@ -233,8 +233,8 @@ static tt_status check_unfinished(latents_file *f)
     struct stat st;
     const content c = content_of(f->lock);
     f->empty = c == NOTHING;
-    f->reported = c == NOTHING && f->resume && !fstat(f->lock,
-                                                      &st) && st.st_size;
+    f->reported = c == NOTHING && f->resume && !fstat(f->lock, &st)
+               && st.st_size;
     if (f->reported)
         tt_warn(f->ctx, "%s holds no frame to go on from; the run begins anew",
                 f->unfinished);
@@ -323,7 +323,7 @@ static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
                                                           : 0;
 }
 
-/* Is the file after `fd` of this run? Its frames are counted, and those that
+/* Is the file of `fd` of this run? Its frames are counted, and those that
  * it was to have. */
 static bool same_run(latents_file *f, int fd, const int64_t dim[5],
                      const char *run, int64_t *frames)
@@ -337,7 +337,7 @@ static bool same_run(latents_file *f, int fd, const int64_t dim[5],
     return true;
 }
 
-/* Why the file after f->theirs is not this run's. */
+/* Why the file of f->theirs is not this run's. */
 static void name_difference(const latents_file *f, const int64_t dim[5],
                             const char *run, char *buf, size_t n)
 {
@@ -364,7 +364,7 @@ static tt_status not_as_written(latents_file *f, const char *path)
                    "instead of --resume", path);
 }
 
-/* Of f->done frames after `fd`, keep those that a mark vouches for. A file
+/* Of f->done frames of `fd`, keep those that a mark vouches for. A file
  * that ends before both marks was cut by someone. */
 static tt_status latents_file_check_frames(latents_file *f, int fd,
                                            const char *path)

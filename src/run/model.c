@@ -14,6 +14,7 @@
 #include "io/folder.h"
 #include "io/json.h"
 #include "text/spm.h"
+#include "core/context.h"
 
 static bool model_exists(const char *path)
 {
@@ -103,17 +104,11 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
 
 /* ---- the transformer ----------------------------------------------------- */
 
-static void model_ignore_warning(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 /* Does the file hold a transformer? What else is wrong with it is said when it
  * is opened. */
 static bool holds_dit(const char *path)
 {
-    tt_ctx ctx = {.warn = model_ignore_warning};
+    tt_ctx ctx = {.warn = tt_ignore_warning};
     tt_weights *w = NULL;
     const bool there = !tt_weights_open(&ctx, &w, path, TT_MODEL_DIT, NULL);
     tt_weights_close(w);

@@ -26,7 +26,7 @@ typedef struct tt_stage {
     double seconds;        /* 0: not measured                                 */
 } tt_stage;
 
-/* Bytes are those that no file stands after, unless said otherwise. Time and
+/* Bytes are those that no file backs, unless said otherwise. Time and
  * disk are one video's, text is of all prompts. */
 typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */

@@ -306,7 +306,7 @@ tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,
     if (!r) return tt_fail(ctx, TT_ENOMEM, "out of memory for a run");
     record_begin(&r->record);
     if (events) r->events = *events;
-    r->locked = r->now.number = -1;
+    r->claimed = r->now.number = -1;
     if (run_open_run(ctx, r, s)) {
         tt_run_close(r);
         return ctx->status;
@@ -318,7 +318,7 @@ tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,
 void run_release(tt_run *run)
 {
     latents_file_close(&run->file);
-    run->locked = -1;
+    run->claimed = -1;
 }
 
 void tt_run_close(tt_run *run)
@@ -493,7 +493,7 @@ tt_status tt_run_claim(tt_ctx *ctx, tt_run *run, int64_t i, const char *path)
     const char *kept = path ? tt_strdup(ctx, &run->mem, path) : NULL;
     TT_TRY(latents_file_claim(ctx, &run->file, kept, run->s.resume,
                               run->s.overwrite));
-    run->locked = i;
+    run->claimed = i;
     /* with the lock: no one that heeds it changes them any more */
     if (kept && checkpoint_claim(ctx, kept, run->s.overwrite))
         run_release(run);

@@ -33,7 +33,7 @@ tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *s,
                                tt_policy_options *p);
 /* Does it need the VAE whether it decodes or not? */
 bool settings_encode(const tt_settings *s);
-/* One row per knob that any policy has, at most `room`: their number. */
+/* One row per knob that any policy has, at most `capacity`: their number. */
 int settings_knob_rows(tt_setting *rows, int capacity);
 /* --preset, where it names a model: the settings that it needs, for those that
  * were not given. */
@@ -181,7 +181,7 @@ struct tt_run {
     record record;
     bool encoded;              /* texts and given frames                      */
     latents_file file;         /* claimed for video `claimed`                 */
-    int64_t locked;            /* -1: for none                                */
+    int64_t claimed;           /* -1: for none                                */
     tt_needs needs;
     tt_stage encoder;          /* of the text: what it adds by itself         */
     int64_t before, mapped;    /* bytes and addresses that were held before   */

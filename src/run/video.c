@@ -484,7 +484,7 @@ tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
     TT_TRY(tt_run_video_at(ctx, run, i, &what));
     v = &run->now;
     video_end(ctx, run);
-    if (v->number >= 0 && v->number == run->locked) run_release(run);
+    if (v->number >= 0 && v->number == run->claimed) run_release(run);
     forget_video(run);
     TT_TRY(tt_run_encode(ctx, run));
     record_next_video(&run->record);
@@ -492,7 +492,7 @@ tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
     v->what = what;
     v->begun = tt_now();
     TT_TRY(video_keep_files(ctx, run, files));
-    if (run->locked != i) TT_TRY(tt_run_claim(ctx, run, i, v->files.latents));
+    if (run->claimed != i) TT_TRY(tt_run_claim(ctx, run, i, v->files.latents));
     v->opt = run_options(ctx, run, i, &v->mem);
     v->scene = run_scenes(ctx, run, &v->mem);
     if (video_make_prompts(ctx, run) || make_space(ctx, run)

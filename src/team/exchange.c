@@ -319,8 +319,8 @@ void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
     int64_t nin = 0, nout = n * cut_size(ours) * size;
     for (int r = 0; r < t->size; r++) {
         exchange_add(&out, r, &(int64_t){0}, nout);
-        exchange_add(&in, r, &nin, n * cut_size(cut_first_heads(t, H,
-                                                                r)) * size);
+        exchange_add(&in, r, &nin,
+                     n * cut_size(cut_first_heads(t, H, r)) * size);
     }
     reserve(ctx, &in, nin);
     if (reserve(ctx, &out, nout))

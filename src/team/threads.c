@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "team/engine.h"
+#include "core/context.h"
 
 /* Where the threads meet. */
 typedef struct hall {
@@ -108,12 +109,6 @@ typedef struct rank {
     pthread_t thread;
 } rank;
 
-static void threads_silent(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 static void no_close(tt_ctx *ctx, tt_team *t)
 {
     (void)ctx;
@@ -133,7 +128,7 @@ static void begin_rank(rank *r, const tt_ctx *from, hall *h, int i)
     r->team.give_up = threads_give_up;
     r->team.close = no_close;
     if (i == 0) return;
-    r->ctx.warn = threads_silent;
+    r->ctx.warn = tt_ignore_warning;
     r->ctx.tap = NULL;
     r->ctx.inject = NULL;
 }

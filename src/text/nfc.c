@@ -114,8 +114,8 @@ static void sort_marks(const clean_tables *t, uint32_t *v, uint32_t *tmp,
     sort_marks(t, v, tmp, m);
     sort_marks(t, v + m, tmp, n - m);
     while (i < m && j < n)
-        tmp[k++] = nfc_class_of(t, v[j]) < nfc_class_of(t,
-                                                        v[i]) ? v[j++] : v[i++];
+        tmp[k++] = nfc_class_of(t, v[j]) < nfc_class_of(t, v[i]) ? v[j++]
+                                                                 : v[i++];
     while (i < m) tmp[k++] = v[i++];
     while (j < n) tmp[k++] = v[j++];
     memcpy(v, tmp, (size_t)n * sizeof v[0]);

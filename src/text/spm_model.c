@@ -86,9 +86,8 @@ static tt_status spm_model_refuse(reader *r, const char *why)
 
 static tt_status expect(reader *r, const field *f, int wire)
 {
-    return f->wire == wire ? TT_OK : spm_model_refuse(r,
-                                                      "a field has the wrong "
-                                                      "type");
+    return f->wire == wire
+        ? TT_OK : spm_model_refuse(r, "a field has the wrong type");
 }
 
 /* SentencePiece: 1 piece, 2 score, 3 type. */

@@ -55,9 +55,8 @@ static void encoder_add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s,
     for (int stage = 0; stage < STAGES; stage++) {
         for (int i = 0; i < 4; i++)
             vae_slots_add(ctx, a, s, vae_whole(h >> stage), w >> stage,
-                          i == 0 ? encoder_width_in(v,
-                                                    stage)
-                          : encoder_width_out(v, stage));
+                          i == 0 ? encoder_width_in(v, stage)
+                                 : encoder_width_out(v, stage));
         if (stage == 1 || stage == 2)
             vae_slots_add(ctx, a, s, vae_whole(h >> (stage + 1)),
                           w >> (stage + 1), encoder_width_out(v, stage));

@@ -137,7 +137,7 @@ static tt_status bind_weights(tt_ctx *ctx, tt_vae *v, tt_weights *w)
     return tt_bind_end(&b, unread[v->parts & 3]);
 }
 
-static tt_status vae_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w,
+static tt_status load_parts(tt_ctx *ctx, tt_vae **out, tt_weights *w,
                               unsigned parts, const double *mean,
                               const double *std)
 {
@@ -167,8 +167,8 @@ tt_status vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
                    const double *mean, const double *std)
 {
     *out = NULL;
-    if (ctx->status || vae_vae_load(ctx, out, w, parts, mean,
-                                    std) || ctx->status) {
+    if (ctx->status || load_parts(ctx, out, w, parts, mean, std)
+        || ctx->status) {
         if (*out) tt_vae_close(*out);
         else tt_weights_close(w);
         *out = NULL;

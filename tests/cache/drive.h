@@ -53,7 +53,7 @@ static inline void take(tt_ctx *ctx, tt_real *to, const tt_real *x, int64_t n)
     if (h) memcpy(to, h, (size_t)n * sizeof *to);
 }
 
-/* The values of a view from token `good` on. */
+/* The values of a view from token `n_packed` on. */
 static inline void take_values(tt_ctx *ctx, tt_real *to, const tt_kv_view *view)
 {
     take(ctx, to, view->v, (view->n - view->n_packed) * W);

@@ -74,17 +74,11 @@ static void attend(tt_ctx *ctx, const tt_kv_view *view, const tt_real *q,
     if (gives_up) tt_fail(ctx, TT_EINVAL, "given up");
     tt_real *o = tt_values(ctx, ASKED * W);
     tt_zero(ctx, o, ASKED * W);
-    if (laying) tt_attention(ctx, &(tt_attention_args){ .o = o, .q = q,
-                                                       .k = view->k,
-                                                       .v = view->v, .T = ASKED,
-                                                       .N = view->n, .H = H,
-                                                       .D = D, .q_stride = W,
-                                                       .kv_stride = W,
-                                                       .scale = 1, .packed =
-                                                       view->packed,
-                                                       .n_packed =
-                                                       view->n_packed,
-                                                       .bf16 = view->bf16});
+    if (laying) tt_attention(ctx, &(tt_attention_args){
+        .o = o, .q = q, .k = view->k, .v = view->v, .T = ASKED, .N = view->n,
+        .H = H, .D = D, .q_stride = W, .kv_stride = W, .scale = 1,
+        .packed = view->packed, .n_packed = view->n_packed,
+        .bf16 = view->bf16});
     out->n_packed = view->n_packed;
     out->view.n = view->n;
     if (ctx->status) return;

@@ -107,6 +107,24 @@ static void test_older(void)
            && strstr(said, "3 videos: 3 there before"), "again: %s", said);
 }
 
+/* Nothing says that these are of this run: they are decoded again. */
+static void test_unproved(void)
+{
+    expect(three("-o u.y4m") == 0, "made: %s", said);
+    put_file(at("u-1.latents.safetensors.unfinished"), "x", 0644);
+    expect(three("-o u.y4m --resume") == 0
+           && strstr(said, "3 videos: 1 complete, 2 there before"),
+           "another run has begun: %s", said);
+    expect(three("-o p%%03d.png") == 0, "pictures: %s", said);
+    expect(three("-o p%%03d.png --resume") == 0
+           && strstr(said, "3 videos: 3 complete"), "pictures: %s", said);
+    expect(three("-o n.y4m --latents-out one.st") == 0
+           && three("-o n.y4m --latents-out two.st --seed 9 --overwrite") == 0
+           && three("-o n.y4m --latents-out one.st --resume") == 0
+           && strstr(said, "3 videos: 3 complete"), "latents: %s", said);
+    expect_same("n", "y4m");
+}
+
 /* ---- killed in the second ------------------------------------------------ */
 
 static void test_killed(void)
@@ -187,6 +205,7 @@ int main(int argc, char **argv)
            "--latents-out other.st") == 0, "whole calls: %s", said);
     test_one_fails();
     test_older();
+    test_unproved();
     test_killed();
     test_summary();
     test_locked();

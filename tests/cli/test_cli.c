@@ -5,7 +5,7 @@
  * Runs the `tether` of this build. Known answers come from ref_data/dit
  * (rollouts through `generate`), noise_tn1 and vae_full_a; the rest are
  * properties: resume, threads and splits change no bit, refusals have the
- * promised exit status and leave nothing after. */
+ * promised exit status and leave nothing. */
 #include <fcntl.h>
 #include <signal.h>
 
@@ -411,7 +411,7 @@ static void test_refusals(void)
             ref_path("dit/models/tiny_a"), ref_path("dit/roll_tether_K9"),
             at("x.y4m"));
     expect(!exists(at("never")) && !exists(at("never.unfinished"))
-           && !exists(at("x.y4m")), "nothing was left after");
+           && !exists(at("x.y4m")), "nothing was left");
 }
 
 int main(int argc, char **argv)

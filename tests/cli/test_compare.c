@@ -78,6 +78,9 @@ static void test_again(void)
     expect(exists(at("again_runs/1-deep-forcing/trace.safetensors")),
            "its record is kept");
 #undef AGAIN
+    refuses(2, "it tells of other runs", "compare --caches fifo,full --resume "
+            "-m %s --embeds %s -W 48 -H 32 --latents 3 --no-decode "
+            "--runs other -o again.html", model, inputs);
 }
 
 static void test_folder(void)

@@ -5,7 +5,7 @@
  * Known answers  the encoder runs of ref_data/vae_full_a, through the program.
  * Properties     pictures, y4m and raw frames of the same pixels give the same
  *                bits; what `generate` is given comes out in front, as
- *                `encode` makes it; refusals leave nothing after; a pipe whose
+ *                `encode` makes it; refusals leave nothing; a pipe whose
  *                other end is not there does not keep a signal waiting. */
 #include <fcntl.h>
 
@@ -221,7 +221,7 @@ static void test_refusals(void)
     refuses(1, "No such file", "%s -i %s", m, at("missing.png"));
     refuses(1, "no tensor `video`", "%s --raw-in %s", m, at("a"));
     refuses(1, "YUV4MPEG2", "%s -i - < %s", m, at("odd.png"));
-    expect(!exists(at("never")), "nothing was left after");
+    expect(!exists(at("never")), "nothing was left");
 }
 
 /* ---- generate ------------------------------------------------------------ */
@@ -280,7 +280,7 @@ static void test_generate(void)
     refuses(1, "missing", "%s --image %s --latents-out %s", g,
             at("missing.png"), at("never"));
     expect(!exists(at("never")) && !exists(at("never.unfinished")),
-           "nothing was left after");
+           "nothing was left");
 }
 
 /* ---- pipes --------------------------------------------------------------- */
@@ -319,7 +319,7 @@ static void test_pipes(void)
     stops(SIGTERM, "interrupted", "%s", d);
     close(fd);
     expect(!exists(at("never")) && !exists(at("never.unfinished")),
-           "nothing was left after");
+           "nothing was left");
 
     /* and one that comes late */
     char before[1200];

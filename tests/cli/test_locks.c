@@ -86,7 +86,7 @@ static void test_late(void)
 {
     put_between("-o late.y4m", "late.y4m");
     expect(atoi(text_of(at("late.status"))) == 2
-           && strstr(text_of(at("late.said")), "another run has made")
+           && strstr(text_of(at("late.said")), "it was made meanwhile")
            && strstr(text_of(at("late.y4m")), "mine"),
            "what came in between is kept: %s", text_of(at("late.said")));
     expect(exists(at("late.latents.safetensors")), "and so are the latents");

@@ -150,6 +150,9 @@ static void test_inspect(void)
             RUN);
     refuses(1, "m-00001-of-00002.safetensors is not there", "convert half/m-"
             "00002-of-00002.safetensors -o c.st");
+    /* not its VAE in the place of the transformer */
+    refuses(1, "m-00001-of-00002.safetensors is not there", "convert half -o "
+            "c.st");
     expect(run("inspect half > out") == 0
            && strstr(text_of(at("out")), "00001-of-00002.safetensors is not"),
            "inspect: %.900s", text_of(at("out")));

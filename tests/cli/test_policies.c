@@ -103,7 +103,7 @@ static void test_scenes(void)
             at("x"));
     refuses(2, "only one", MODEL "--scene a --scene-file b", models[1], inputs,
             inputs, at("x"));
-    expect(!exists(at("x")), "nothing is left after");
+    expect(!exists(at("x")), "nothing is left");
 }
 
 /* ---- restarts ------------------------------------------------------------ */
@@ -155,7 +155,7 @@ static void test_restarts(void)
     refuses(2, "belong to the policy causvid", "generate -m %s --embeds %s "
             "--rollouts 2 --cache fifo -W 48 -H 32 --no-decode --latents-out "
             "x", models[0], inputs);
-    expect(!exists(at("x")), "nothing is left after");
+    expect(!exists(at("x")), "nothing is left");
 
     /* Noise without renoise of every rollout. */
     const int64_t dim[5] = { 3, 9, 16, 4, 6 };

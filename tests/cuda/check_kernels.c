@@ -80,7 +80,7 @@ typedef struct operand {
     int64_t n;
     bool host, written;
     void *data;
-    bool capacity;           /* holds nothing afterwards                  */
+    bool scratch;            /* holds nothing afterwards                   */
 } operand;
 
 #define OPERANDS 8
@@ -181,7 +181,7 @@ static void compare(const char *what, const char *order, const operand *o,
 {
     for (int i = 0; i < OPERANDS; i++) {
         int64_t at = 0;
-        if (o[i].type == NONE || o[i].capacity) continue;
+        if (o[i].type == NONE || o[i].scratch) continue;
         const bool ok = same(&o[i], o[i].written ? want[i] : o[i].data, got[i],
                              &at);
         expect(ok, "%s, %s: %s %d differs at %lld", what, order,
@@ -342,7 +342,7 @@ static void test_fused_kind(const linear_shape *is, int then, int kind)
         output(n * o), floats(n * k, kind),
         floats(o * k, kind == BIG ? NORMAL : kind),
     };
-    p[0].capacity = then != GELU_OF;
+    p[0].scratch = then != GELU_OF;
     if (kind % 2) p[3] = floats(o, kind);
     if (then != GELU_OF) p[4] = written(floats(n * o, kind));
     if (then == GATED)
@@ -451,7 +451,7 @@ static void test_several(void)
                 written(floats(n * o, NORMAL)), floats(reach, NORMAL),
                 floats(hidden, NORMAL), output(n * o),
             };
-            p[0].capacity = p[7].capacity = true;
+            p[0].scratch = p[7].scratch = true;
             check(call_linears, &s, l, "linear layers of one x %lldx%lldx%lld "
                   "kind %d", (long long)n, (long long)o, (long long)k, kind);
             check(call_mlp, &m, p, "linear layers of an FFN %lldx%lldx%lldx%lld"
@@ -662,8 +662,8 @@ static void test_attention(void)
 static void call_prepared(void *const *p, const void *shape)
 {
     tt_attention_args a = *(const tt_attention_args *)shape;
-    const int64_t good = a.n_packed, behind = good * a.kv_stride;
-    const size_t skip = (size_t)behind * (a.bf16 ? 2 : 4);
+    const int64_t good = a.n_packed, skipped = good * a.kv_stride;
+    const size_t skip = (size_t)skipped * (a.bf16 ? 2 : 4);
     a.o = p[0];
     a.q = p[1];
     a.k = p[2];

@@ -221,7 +221,7 @@ static inline const char *wrong(const char *name)
     snprintf(got, sizeof got, "%s/%s", below("got"), name);
     snprintf(want, sizeof want, "%s/%s", below("want"), name);
     snprintf(again, sizeof again, "%s/%s", below("again"), name);
-    if (access(want, F_OK)) return "is left after";
+    if (access(want, F_OK)) return "is not left";
     if (!strcmp(name, "log"))
         return whole_lines(got) ? NULL : "has half a line";
     /* a preview may be that of an earlier chunk */

@@ -159,18 +159,6 @@ static void make_layers(vae *v, weights *f, const tt_json *j, const char *kind)
     if (!strcmp(mode, "downsample3d")) add_layer(v, f, TIME_DOWN, id);
 }
 
-/* Another video comes. */
-static void restart(vae *v)
-{
-    for (layer *y = v->layer; y < v->layer + v->n; y++) {
-        for (int i = 0; i < 2; i++) {
-            free(y->conv1.past[i].x), free(y->conv2.past[i].x);
-            y->conv1.past[i].x = y->conv2.past[i].x = NULL;
-        }
-        y->seen = 0;
-    }
-}
-
 /* A chunk x, all of whose results are y. A convolution over time of stride 2
  * without padding is every second result of one that begins with 2 frames. */
 static void chunk(test_case *c, vae *v, const tt_json *j, int chunk_number)
@@ -188,7 +176,7 @@ static void chunk(test_case *c, vae *v, const tt_json *j, int chunk_number)
     const size_t n = (size_t)(e->t.dim[3] * e->t.dim[4]);
     float *out = floats((made + 4) * C * n);
     int ready = 0;
-    if (thin) restart(v);
+    if (thin) vae_restart(v);
     for (int f = 0; f < extent(c, x, 2); f++) {
         v->out = out + ready * C * n, v->ready = 0;
         run(v, 0, frame_of(c, x, f, false));
@@ -228,7 +216,7 @@ static void test_parts(const char *path)
         const tt_json *chunks = tt_json_get(j, "chunk_frames");
         const int n = chunks ? (int)tt_json_count(chunks) : 1;
         for (int i = 0; i < n; i++) chunk(&c, &v, j, i);
-        restart(&v);
+        vae_restart(&v);
     }
     weights_close(f);
     case_close(&c);
@@ -290,7 +278,7 @@ static void whole_run(test_case *c, vae *v, const tt_json *j)
     float *got = floats((4 * T + 1) * out * n);
     int ready = 0;
     expect(extent(c, name, 1) == in, "%s: channels of %s", c->dir, name);
-    restart(v);
+    vae_restart(v);
     for (int t = 0; t < T; t++) {
         image x = frame_of(c, name, t, false);
         ready += vae_run(v, got + (size_t)ready * out * n, x.x, h, w);

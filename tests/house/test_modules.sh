@@ -1,12 +1,12 @@
 #!/bin/sh
-# test_modules.sh: rooms of the source call lower rooms alone, at link level.
+# test_modules.sh: modules of the source call lower modules alone, at link level.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
 # The levels are those of the first block of src/README.md. nm lists the names
 # that every object of the build defines and needs; a call is a name that an
-# object of one room needs and an object of another room defines. No room calls
-# a higher one, and calls between rooms close no circle, which on one level
+# object of one module needs and an object of another module defines. No module calls
+# a higher one, and calls between modules close no circle, which on one level
 # the first rule does not see. In cli nobody but main.c calls a command: two
 # commands that make a video share a run (run.h), not a list of words. main.c
 # stands above all: it defines nothing that another file needs. Listings made
@@ -23,26 +23,26 @@ fi
 
 # ---- complaints about a listing: "file.o: name type ..." -------------------
 # Reads the levels, then `nm -A -P`. Says every call that is wrong, and at
-# last "N calls", how many pairs of rooms call each other in one direction.
+# last "N calls", how many pairs of modules call each other in one direction.
 judge='
     NR == FNR { level[$2] = $1; next }
     {
         file = $1
         sub(/:$/, "", file)
-        room = file
-        if (!sub(/.*src\//, "", room)) next
-        sub(/\/.*/, "", room)
-        rooms[room] = 1
-        if (room == "cli" && $3 == "U" && $2 ~ /^cmd_/ && file !~ /main\.o$/)
+        module = file
+        if (!sub(/.*src\//, "", module)) next
+        sub(/\/.*/, "", module)
+        modules[module] = 1
+        if (module == "cli" && $3 == "U" && $2 ~ /^cmd_/ && file !~ /main\.o$/)
             print file " calls the command " $2
         if (file ~ /src\/cli\/main\.o$/ && $3 ~ /^[A-TV-Z]$/) top[$2] = 1
         else if ($3 == "U") needed[$2] = file
-        if ($3 == "U" || $3 == "w" || $3 == "v") need[room, $2] = file
-        else if ($3 ~ /^[A-Z]$/) home[$2] = room
+        if ($3 == "U" || $3 == "w" || $3 == "v") need[module, $2] = file
+        else if ($3 ~ /^[A-Z]$/) home[$2] = module
     }
     END {
-        for (room in rooms)
-            if (!(room in level)) print room " has no level in src/README.md"
+        for (module in modules)
+            if (!(module in level)) print module " has no level in src/README.md"
         for (name in top)
             if (name in needed) print needed[name] " needs " name " of main.c"
         for (key in need) {
@@ -55,22 +55,22 @@ judge='
                 print need[key] " of level " level[from] " needs " part[2] \
                     " of " to ", level " level[to]
         }
-        # take away rooms that call none of those left or are called by none,
+        # take away modules that call none of those left or are called by none,
         # until none goes
         do {
             gone = 0
-            for (room in rooms) {
+            for (module in modules) {
                 calling = called = 0
-                for (other in rooms) {
-                    if ((room, other) in calls) calling = 1
-                    if ((other, room) in calls) called = 1
+                for (other in modules) {
+                    if ((module, other) in calls) calling = 1
+                    if ((other, module) in calls) called = 1
                 }
-                if (!calling || !called) { delete rooms[room]; gone = 1 }
+                if (!calling || !called) { delete modules[module]; gone = 1 }
             }
         } while (gone)
-        for (room in rooms)
-            for (other in rooms) if ((room, other) in calls)
-                print "in a circle: " calls[room, other]
+        for (module in modules)
+            for (other in modules) if ((module, other) in calls)
+                print "in a circle: " calls[module, other]
         print n + 0 " calls"
     }'
 complaints() {   # listing
@@ -80,7 +80,7 @@ complaints() {   # listing
 }
 
 # ---- wrong listings are found wrong ----------------------------------------
-list=${TMPDIR:-/tmp}/rooms.$$
+list=${TMPDIR:-/tmp}/modules.$$
 trap 'rm -f "$list"' EXIT
 shown() {   # word that must be said, lines of a listing on standard input
     cat > "$list"
@@ -127,7 +127,7 @@ calls=$(sed -n 's/ calls$//p' "$list.said")
 if [ "${calls:-0}" -ge 20 ]; then
     pass
 else
-    fail "${calls:-0} pairs of rooms call each other in $build/src, not 20"
+    fail "${calls:-0} pairs of modules call each other in $build/src, not 20"
 fi
 if [ "$(grep -c . "$list.said")" -eq 1 ]; then
     pass

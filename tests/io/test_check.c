@@ -240,8 +240,8 @@ static void index_says(const char *text, tt_status want)
 
 static void experts(void)
 {
-    static const char *const capacity[] = {"transformer_2", "high_noise_model",
-                                           "low_noise_model"};
+    static const char *const folders[] = {"transformer_2", "high_noise_model",
+                                          "low_noise_model"};
     static const char *const alone[] = {
         "wan2.2_t2v_high_noise_14B_fp16.safetensors",
         "Wan2.2-T2V-A14B-LowNoise-Q4_K_M.safetensors",
@@ -253,7 +253,7 @@ static void experts(void)
     put("w/transformer/diffusion_pytorch_model.safetensors");
     check(at("w"), TT_MODEL_DIT, TT_OK, NULL);
     for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "w/%s", capacity[i]);
+        snprintf(name, sizeof name, "w/%s", folders[i]);
         mkdir(at(name), 0777);
         check(at("w"), TT_MODEL_DIT, TT_EUNSUPPORTED, "two experts");
         strcat(name, "/diffusion_pytorch_model.safetensors");

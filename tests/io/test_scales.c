@@ -152,7 +152,7 @@ static void all(void)
         {"rotated by a number", TT_I8, Q "weight_scale", 0, {0}, {1},
          "{\"format\": \"int8_tensorwise\", \"convrot\": 1}", 0, "convrot"},
         {"a list of layers", E4, Q "weight_scale", 0, {0}, {1}, 0,
-         "{\"layers\": [1]}", "expected an object of layers"},
+         "{\"layers\": [1]}", "expected an object, and in it layers"},
         {"no JSON", E4, Q "weight_scale", 0, {0}, {1}, "{\"format\": ", 0,
          "JSON"},
         {"no format", E4, Q "weight_scale", 0, {0}, {1}, "[]", 0,

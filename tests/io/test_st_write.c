@@ -43,7 +43,7 @@ static void round_trip(void)
     tt_st_add(w, "empty", TT_F32, 2, d0, NULL);
     expect(access(path, F_OK) != 0, "the final name exists before finish");
     expect_ok(tt_st_finish(w), "finish");
-    expect(files_in_dir() == 1, "temporary files left after");
+    expect(files_in_dir() == 1, "temporary files are left");
     if (!expect_ok(tt_file_open(ctx, &r, path), "read back")) return;
     expect(tt_file_count(r) == 4, "count");
     const tt_entry *e = tt_file_find(r, odd);
@@ -272,13 +272,13 @@ static void disk_full(void)
     expect(strstr(tt_message(ctx), path) != NULL, "message: %s",
            tt_message(ctx));
     expect_status(tt_st_finish(w), TT_EIO, "finish on a full disk");
-    expect(files_in_dir() == 0, "files left after by a full disk");
+    expect(files_in_dir() == 0, "files left by a full disk");
 
     expect_ok(tt_st_create(ctx, &w, path), "create");
     tt_st_add(w, "x", TT_F32, 1, n, x);
     expect_ok(tt_st_flush(w), "it fits without its header");
     expect_status(tt_st_finish(w), TT_EIO, "no room for the header");
-    expect(files_in_dir() == 0, "files left after by a full disk");
+    expect(files_in_dir() == 0, "files left by a full disk");
     setrlimit(RLIMIT_FSIZE, &old);
     free(x);
 }
@@ -351,7 +351,7 @@ static void reserved(void)
         expect(stat(path, &after) == 0
                    && (before.st_ino == after.st_ino) == (capacity > 300),
                "room %d: written twice", (int)capacity);
-        expect(files_in_dir() == 1, "temporary files left after");
+        expect(files_in_dir() == 1, "temporary files are left");
         if (!expect_ok(tt_file_open(ctx, &r, path), "read back")) return;
         const tt_entry *e = tt_file_find(r, "x");
         if (!expect(e != NULL, "room %d: found", (int)capacity)) return;

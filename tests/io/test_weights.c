@@ -406,20 +406,23 @@ static void links(void)
     rmdir(at("refs"));
     rmdir(at("snapshots/a1"));
     rmdir(at("snapshots"));
-    write_file(".metadata", "x");
+    write_file(".metadata", "x");      /* any program's; no DCP by itself */
+    expect(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL)
+               && !strstr(tt_message(ctx), "DCP"), "%s", tt_message(ctx));
+    tt_clear(ctx);
+    write_file("a.distcp", "x");
     expect(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL)
                && strstr(tt_message(ctx), "DCP"), "DCP: %s", tt_message(ctx));
     tt_clear(ctx);
-    write_file("a.distcp", "x");
     tt_convert(ctx, at("c.safetensors"), at("a.distcp"), NULL);
     expect(ctx->status && strstr(tt_message(ctx), "DCP"), "a file of it: %s",
            tt_message(ctx));
     tt_clear(ctx);
-    unlink(at("a.distcp"));
     tt_convert(ctx, at("c.safetensors"), folder, NULL);
     expect(ctx->status && strstr(tt_message(ctx), "DCP"), "convert: %s",
            tt_message(ctx));
     tt_clear(ctx);
+    unlink(at("a.distcp"));
     unlink(at(".metadata"));
     /* an index whose file is not there: named where nothing else is found */
     write_file("m.safetensors.index.json", "{\"weight_map\": {\"head."

@@ -44,7 +44,7 @@ static void refill(float *x, int64_t from, int64_t to, uint32_t seed)
     }
 }
 
-/* Rows from `good` on are others; there are none before it. */
+/* Rows from `n_packed` on are others; there are none before it. */
 static void later_call(const char *what, float *packed, int64_t n, int64_t good)
 {
     static float rest[2][N * WIDTH];

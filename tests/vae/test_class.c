@@ -32,7 +32,7 @@ static tt_status keep(void *user, const tt_real *rgb, int64_t h, int64_t w)
     return TT_OK;
 }
 
-static tt_real *capacity(tt_arena *mem, int64_t n)
+static tt_real *zeros(tt_arena *mem, int64_t n)
 {
     return tt_alloc0(ctx, mem, n, sizeof(tt_real), "a test");
 }
@@ -43,8 +43,8 @@ static tt_real *capacity(tt_arena *mem, int64_t n)
  * is given back. */
 static film decode(tt_arena *mem, const tt_vae *v, bool company)
 {
-    film f = {.raw = capacity(mem, PICTURES * 3 * SIZE)};
-    film other = {.raw = capacity(mem, PICTURES * 3 * SIZE)};
+    film f = {.raw = zeros(mem, PICTURES * 3 * SIZE)};
+    film other = {.raw = zeros(mem, PICTURES * 3 * SIZE)};
     tt_vae_decoder *d = NULL, *e = NULL;
     tt_vae_decoder_open(ctx, &d, v, H, W);
     tt_vae_decoder_open(ctx, &e, v, H, W);
@@ -63,7 +63,7 @@ static film decode(tt_arena *mem, const tt_vae *v, bool company)
 /* The latent frame of five pictures. */
 static tt_real *encode(tt_arena *mem, const tt_vae *v)
 {
-    tt_real *z = capacity(mem, Z * H * W), *rgb = capacity(mem, 3 * SIZE);
+    tt_real *z = zeros(mem, Z * H * W), *rgb = zeros(mem, 3 * SIZE);
     tt_vae_encoder *e = NULL;
     bool ready;
     tt_vae_encoder_open(ctx, &e, v, 8 * H, 8 * W);
@@ -167,8 +167,8 @@ static void check_pieces(void)
     vae_slots s = {.bf16 = true};
     tt_arena mem = {0};
     vae_slots_add(ctx, &mem, &s, vae_whole(1), WIDE, C);
-    tt_real *x = capacity(&mem, n), *want = capacity(&mem, n),
-        *gamma = capacity(&mem, C);
+    tt_real *x = zeros(&mem, n), *want = zeros(&mem, n),
+        *gamma = zeros(&mem, C);
     for (int64_t i = 0; i < n; i++) x[i] = (tt_real)(i * 7919 % 997) / 400 - 1;
     for (int64_t i = 0; i < C; i++) gamma[i] = 1 + (tt_real)i / 64;
     vae_norm_silu(ctx, &s.slot[0], x, gamma);
@@ -225,9 +225,9 @@ static film decode_wide(test_case *c, const tt_vae *v)
 {
     const tt_entry *e = tt_file_find(c->inputs, "dec_t2.z");
     const int64_t *dim = e->t.dim, n = dim[3] * dim[4];
-    film f = {.raw = capacity(&c->arena, 5 * 64 * 3 * n)};
+    film f = {.raw = zeros(&c->arena, 5 * 64 * 3 * n)};
     const tt_real *z = tt_read_real(ctx, &c->arena, &e->t);
-    tt_real *frame = capacity(&c->arena, Z * n);
+    tt_real *frame = zeros(&c->arena, Z * n);
     tt_vae_decoder *d = NULL;
     tt_vae_decoder_open(ctx, &d, v, dim[3], dim[4]);
     for (int64_t t = 0; t < dim[2] && z && frame && !ctx->status; t++) {

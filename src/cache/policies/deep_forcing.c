@@ -125,9 +125,8 @@ static bool deep_forcing_valid(const tt_layer *y)
     const int64_t first = y->tpos[0], far = frames + o->K;
     const int64_t stay = o->S + o->R > compress_to(o) ? o->S + o->R
                                                       : compress_to(o);
-    bool ok = deep_forcing_within(s->events, 0,
-                                  frames) && deep_forcing_within(s->base, -far,
-                                                                 far)
+    bool ok = deep_forcing_within(s->events, 0, frames)
+              && deep_forcing_within(s->base, -far, far)
               && deep_forcing_within(s->window, 0, o->R);
     for (int64_t i = 0; i < y->cap; i++)
         ok = ok && deep_forcing_within(reuse_of(y)[i], 0, s->events);

@@ -115,7 +115,7 @@ static tt_status rolling_sink_check(tt_ctx *ctx, tt_policy_options *o,
 
 const tt_policy_class cache_rolling_sink = {
     .name = "rolling-sink",
-    .summary = "the first frames sweep by after the newest chunk, at the "
+    .summary = "the first frames sweep by, older than the newest chunk, at the "
                "times they replace (Rolling Sink)",
     .knobs = knobs,
     .check = rolling_sink_check,

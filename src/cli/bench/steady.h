@@ -104,7 +104,7 @@ tt_status steady_digest(steady *b, char sha[65]);
  * matter, not freshness. */
 void steady_fill(tt_ctx *ctx, tt_real *x, int64_t n, uint32_t stream);
 
-/* Bytes that the process holds now: those that no file stands after, pages of
+/* Bytes that the process holds now: those that no file backs, pages of
  * mapped files, and the most of both that there was. 0: no one says. */
 typedef struct steady_memory {
     int64_t anonymous, mapped, peak;

@@ -234,7 +234,7 @@ struct decoding {
     tt_real *z;                    /* one of them                             */
     int64_t next;                  /* the one whose frames are to come        */
     const char *after;             /* said at a second signal                 */
-    double spent;                  /* seconds interleaved that are over       */
+    double spent;                  /* seconds of earlier videos       */
     tt_vae_decoder *decoder;       /* of the clip of `next`; NULL: none yet   */
 };
 

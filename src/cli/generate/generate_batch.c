@@ -35,12 +35,6 @@ tt_status session_open_list(session *s)
 
 /* ---- complete already? --------------------------------------------------- */
 
-static bool has_bytes(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size > 0;
-}
-
 /* What is older than the latents was made from a shorter part of them. */
 static bool is_made(const char *path, const struct stat *latents)
 {
@@ -51,20 +45,19 @@ static bool is_made(const char *path, const struct stat *latents)
                 && st.st_mtim.tv_nsec >= latents->st_mtim.tv_nsec));
 }
 
-/* Of numbered pictures the last one tells. */
+/* Only latents that got their name from the output's are a proof: others may be
+ * of another run. Nor are pictures one, which another run may have begun to
+ * replace, or latents next to which another run has begun. */
 static bool is_complete(session *s, int64_t i, const tt_run_files *v)
 {
-    char last[4096];
     struct stat latents;
     const tt_rollout_options *r = tt_run_rollout(s->run);
-    const char *run = names_in(s->ctx, &s->mem, v->analyze, "run.json");
-    const bool several = v->output && !has_bytes(v->output)
-        && tt_pattern_name(last, sizeof last, v->output,
-                           tt_run_frames(s->run) - 1);
-    const char *const file[] = {several ? last : v->output, v->sheet,
-                                v->animation, v->record, v->dump, v->trace,
-                                run};
-    if (!v->latents || s->ctx->status || stat(v->latents, &latents)
+    const char *const file[] = {
+        v->output, v->sheet, v->animation, v->record, v->dump, v->trace,
+        names_in(s->ctx, &s->mem, v->analyze, "run.json"),
+        names_in(s->ctx, &s->mem, v->analyze, "index.html")};
+    if (!v->latents || s->settings->latents_out || s->ctx->status
+        || stat(v->latents, &latents) || session_is_begun(s, v)
         || tt_run_made(s->ctx, s->run, i, v->latents, NULL, 0)
            < r->rollouts * (r->initial_frames + r->latents)) return false;
     for (size_t k = 0; k < sizeof file / sizeof *file; k++)

@@ -133,6 +133,14 @@ static void all_helpers(session *s, output_name out[HELPERS],
     }
 }
 
+bool session_is_begun(session *s, const tt_run_files *v)
+{
+    output_name helper[HELPERS];
+    struct stat st;
+    all_helpers(s, helper, v);
+    return helper[1].path && !stat(helper[1].path, &st) && st.st_size > 0;
+}
+
 tt_status session_check_names(session *s, const tt_run_files *v)
 {
     output_name all[OUTPUTS + HELPERS];
@@ -166,13 +174,22 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
         return s->ctx->status; /* rank 0 writes */
     if (g->resume)
         snprintf(why, sizeof why, "no latents of this run are there");
+    /* that of an earlier call, whatever has become of the first video */
+    if (g->resume && i == 0)
+        TT_TRY(outputs_kind(s->ctx, "--summary", g->summary,
+                            "\"tether_summary\"", "summary"));
     s->ctx->overwrite = g->resume && v->latents
                      && (encoded ? tt_run_made(s->ctx, s->run, i, v->latents,
                                                why, sizeof why) > 0
                                  : tt_run_made_by_any(s->ctx, v->latents));
     if (s->ctx->overwrite) return s->ctx->status;
+    if (g->resume && session_is_begun(s, v)) {
+        const size_t at = strlen(why);
+        snprintf(why + at, sizeof why - at, "; unfinished latents of this run "
+                 "go on with --resume --overwrite");
+    }
     all_outputs(s, all, v);
-    if (i > 0) all[SUMMARY].path = NULL; /* one of all videos */
+    if (i > 0 || g->resume) all[SUMMARY].path = NULL; /* one of all videos */
     all[ALL - 1] = (output_name){"the video so far", decode_unfinished(
                                      s->ctx, &s->mem, v->output)};
     return outputs_free(s->ctx, all, ALL, tt_run_frames(s->run), why);
@@ -185,5 +202,5 @@ tt_status session_check_late(session *s, const decode_outputs *o)
                                  {"--contact-sheet", o->sheet}};
     if (s->ctx->overwrite) return s->ctx->status;
     return outputs_free(s->ctx, late, 3, tt_run_frames(s->run),
-                        "another run has made it meanwhile");
+                        "it was made meanwhile");
 }

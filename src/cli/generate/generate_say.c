@@ -29,7 +29,7 @@ void session_stop_words(session *s)
                    at.unfinished && at.chunk > 0 ? s->kept : NULL);
 }
 
-static void generate_generate_say(void *user, bool detail, const char *sentence)
+static void generate_say(void *user, bool detail, const char *sentence)
 {
     session *s = user;
     progress_of_a_run(&s->progress).say(&s->progress, detail, sentence);
@@ -156,6 +156,6 @@ void session_log_start(session *s, const tt_run_video *v,
 
 tt_run_events session_events(session *s)
 {
-    return (tt_run_events){s, generate_generate_say, generate_say_work,
+    return (tt_run_events){s, generate_say, generate_say_work,
                            generate_say_take_chunk};
 }

@@ -39,7 +39,7 @@ typedef struct session {
     inject inject;
     tt_run_facts facts;  /* for records                                       */
     tt_arena mem;        /* names                                             */
-    char kept[4400];     /* what a second signal leaves after                 */
+    char kept[4400];     /* files that a second signal leaves                */
     decode_turns turns;
     int64_t videos;
     video_result *result; /* [videos]; NULL: the work has not begun           */
@@ -88,6 +88,9 @@ bool session_is_complete(session *s, int64_t i, const tt_run_files *v);
  * said, and the failure is forgotten so that the next can begin. */
 void session_result(session *s, int64_t i, const tt_run_files *v, bool there,
                     double seconds);
+/* Are there unfinished latents, of any run? */
+bool session_is_begun(session *s, const tt_run_files *v);
+
 /* The table and the summary; a failure when a video failed. */
 tt_status session_end_list(session *s);
 

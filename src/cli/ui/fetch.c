@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "core/utf8.h"
 #include "io/io.h"
+#include "core/context.h"
 
 #define WAN "Wan-AI/Wan2.1-T2V-1.3B"
 
@@ -25,16 +26,10 @@ static const struct {
 };
 enum { PUBLISHED = sizeof published / sizeof *published };
 
-static void fetch_ignore_warning(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
 /* Is there no file at all that could hold it? */
 static bool lacks(const char *path, tt_model_kind kind)
 {
-    tt_ctx ctx = {.warn = fetch_ignore_warning};
+    tt_ctx ctx = {.warn = tt_ignore_warning};
     tt_weights *w = NULL;
     const bool none = tt_weights_open(&ctx, &w, path, kind, NULL) == TT_EIO;
     tt_weights_close(w);
@@ -45,7 +40,7 @@ static bool lacks(const char *path, tt_model_kind kind)
 static bool lacks_transformer(const tt_model_paths *p)
 {
     char path[4096];
-    tt_ctx ctx = {.warn = fetch_ignore_warning};
+    tt_ctx ctx = {.warn = tt_ignore_warning};
     const bool found = !tt_model_transformer(&ctx, path, sizeof path, p);
     tt_ctx_free(&ctx);
     return found && lacks(path, TT_MODEL_DIT);
@@ -54,7 +49,7 @@ static bool lacks_transformer(const tt_model_paths *p)
 static bool lacks_tokenizer(const tt_model_paths *p)
 {
     char path[4096];
-    tt_ctx ctx = {.warn = fetch_ignore_warning};
+    tt_ctx ctx = {.warn = tt_ignore_warning};
     const bool none = tt_model_tokenizer(&ctx, path, sizeof path, p) != TT_OK;
     tt_ctx_free(&ctx);
     return none;

@@ -403,6 +403,18 @@ static bool is_listed(const char *path, const char *list)
     return false;
 }
 
+/* Is `in` what a video `path` is called until it is complete? */
+static bool is_unfinished(const char *path, const char *in)
+{
+    char name[4200];
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+    if (!dot || snprintf(name, sizeof name, "%.*s.unfinished%s",
+                         (int)(dot - path), path, dot) >= (int)sizeof name)
+        return false;
+    return outputs_hit(name, in);
+}
+
 /* Is `path`, written by --`name`, one of the inputs? */
 static int options_check_output(const opt_command *cmd, const void *settings,
                                 const opt_result *r, const char *name,
@@ -414,6 +426,10 @@ static int options_check_output(const opt_command *cmd, const void *settings,
             return opt_usage(cmd->name, "--%s would write over %s, which --%s "
                              "reads; give the output another name", name, path,
                              o->name);
+        if (in && is_unfinished(path, in))
+            return opt_usage(cmd->name, "--%s reads %s, and --%s %s is called "
+                             "so until it is complete; give the output another "
+                             "name", o->name, in, name, path);
         if (in && outputs_inside(path, in))
             return opt_usage(cmd->name, "--%s would write over %s, a file of "
                              "the folder %s, which --%s reads; give the "
@@ -438,8 +454,8 @@ int opt_outputs(const opt_command *cmd, const void *settings,
         for (const opt_spec *o = tables[t]; o->kind; o++) {
             const char *path = !writes(o) ? NULL
                              : text_of(o, t ? (const void *)common : settings);
-            const int status = path ? options_check_output(cmd, settings, r,
-                                                           o->name, path)
+            const int status = path
+                ? options_check_output(cmd, settings, r, o->name, path)
                 : GO_ON;
             if (status != GO_ON) return status;
         }

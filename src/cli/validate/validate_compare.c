@@ -149,10 +149,10 @@ static void validate_compare_check(comparison *c, const tt_json *a,
     } else if (!checked(a) && right(b)) c->added++;
     else if (right(a) && wrong(b)) validate_compare_say(c, BROKEN, a, b);
     else if (wrong(a) && right(b)) validate_compare_say(c, MENDED, a, b);
-    else if (ratio(b) > c->factor * ratio(a)) validate_compare_say(c, WORSE, a,
-                                                                   b);
-    else if (ratio(a) > c->factor * ratio(b)) validate_compare_say(c, BETTER, a,
-                                                                   b);
+    else if (ratio(b) > c->factor * ratio(a))
+        validate_compare_say(c, WORSE, a, b);
+    else if (ratio(a) > c->factor * ratio(b))
+        validate_compare_say(c, BETTER, a, b);
     else if (equal && !strcmp(tt_json_str(b, "bits", ""), "differ"))
         validate_compare_say(c, BITS, a, b);
     else c->same++;

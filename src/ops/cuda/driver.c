@@ -388,13 +388,13 @@ static struct {
     pthread_mutex_t lock;
     kept of[KEPT];
     int64_t calls;
-} supervisor = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The entry of these bytes; else the one that no one asked for longest. */
 static kept *kept_of(const void *host, size_t bytes)
 {
-    kept *oldest = supervisor.of;
-    for (kept *k = supervisor.of; k < supervisor.of + KEPT; k++) {
+    kept *oldest = registry.of;
+    for (kept *k = registry.of; k < registry.of + KEPT; k++) {
         if (k->bytes == bytes && !memcmp(k->copy, host, bytes)) return k;
         if (k->used < oldest->used) oldest = k;
     }
@@ -430,13 +430,13 @@ static void driver_refill(tt_ctx *ctx, kept *k, const void *host, size_t bytes)
 const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
 {
     if (!bytes || !ready(ctx)) return NULL;
-    pthread_mutex_lock(&supervisor.lock);
+    pthread_mutex_lock(&registry.lock);
     kept *k = kept_of(host, bytes);
     if (k->bytes != bytes || memcmp(k->copy, host, bytes))
         driver_refill(ctx, k, host, bytes);
-    k->used = ++supervisor.calls;
+    k->used = ++registry.calls;
     const void *there = k->there;
-    pthread_mutex_unlock(&supervisor.lock);
+    pthread_mutex_unlock(&registry.lock);
     return there;
 }
 

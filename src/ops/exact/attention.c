@@ -106,7 +106,7 @@ static void attention_queries(const exact_walk *walk, float *memory,
  * so that full score tiles can be computed; after it v, for every piece of its
  * keys [Dup / am, keys, am]. Every tile finds its part after that of the one
  * before. */
-static int64_t attention_workspace(const exact_walk *walk, int64_t n)
+static int64_t attention_floats(const exact_walk *walk, int64_t n)
 {
     const plan *e = attention_plan_of(walk);
     return exact_round_up(n, e->kn->am) * walk->a->D + n * e->Dup;
@@ -146,9 +146,8 @@ static void attention_keys(const exact_walk *walk, float *packed,
         kj += at.stride;
         vj += at.stride;
     }
-    memset(packed + at.n * D, 0, (size_t)(attention_values_at(walk,
-                                                              at.n)
-                                          - at.n * D) * sizeof *packed);
+    const int64_t values = attention_values_at(walk, at.n);
+    memset(packed + at.n * D, 0, (size_t)(values - at.n * D) * sizeof *packed);
 }
 
 /* acc [Dup, aq] = fma(acc, alpha, values of the block's keys with the weights
@@ -230,8 +229,8 @@ static plan attention_plan_for(const tt_attention_args *a)
     plan e = {.walk = {.a = a, .tuned = exact_tuned(kn->level),
                        .nr = kn->aq, .block = TT_KEY_BLOCK,
                        .queries = attention_queries,
-                           .workspace = attention_workspace,
-                               .keys = attention_keys,
+                       .packed_floats = attention_floats,
+                       .keys = attention_keys,
                        .panel = attention_panel, .give = attention_give},
               .kn = kn, .Dup = exact_round_up(a->D, kn->am)};
     work counted;

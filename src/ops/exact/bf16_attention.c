@@ -80,7 +80,7 @@ static int64_t bf16_attention_values_at(const plan *e, int64_t n)
     return floats(e, exact_round_up(n, e->kn->mr) * e->Dk);
 }
 
-static int64_t bf16_attention_workspace(const exact_walk *walk, int64_t n)
+static int64_t bf16_attention_floats(const exact_walk *walk, int64_t n)
 {
     const plan *e = bf16_attention_plan_of(walk);
     return bf16_attention_values_at(e, n)
@@ -133,9 +133,9 @@ static void bf16_attention_panel(const exact_walk *walk, float *memory,
                         first);
         e->kn->pack_weights(w.p, w.s, at.n);
     }
-    bf16_attention_product(e, w.block, packed + bf16_attention_values_at(e,
-                                                                         at.n),
-                           e->Dm, w.p, at.n, at.live);
+    bf16_attention_product(e, w.block,
+                           packed + bf16_attention_values_at(e, at.n), e->Dm,
+                           w.p, at.n, at.live);
     e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, first ? NULL : alpha,
                    e->Dm);
 }
@@ -156,10 +156,10 @@ static plan bf16_attention_plan_for(const tt_attention_args *a,
     plan e = {.walk = {.a = a, .tuned = exact_tuned(kn->level),
                        .nr = kn->nr, .block = TT_KEY_BLOCK,
                        .queries = bf16_attention_queries,
-                           .workspace = bf16_attention_workspace,
-                               .keys = bf16_attention_keys,
+                       .packed_floats = bf16_attention_floats,
+                       .keys = bf16_attention_keys,
                        .panel = bf16_attention_panel,
-                           .give = bf16_attention_give},
+                       .give = bf16_attention_give},
               .soft = exact_kernels(), .kn = kn,
               .Dk = exact_round_up(a->D, BF16_GROUP),
               .Dm = exact_round_up(a->D, kn->mr)};

@@ -236,7 +236,7 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
 
 /* All weights w [o, K] transposed, [o / nr, K, nr] with zeros for outputs past
  * o, a panel's block of the definition at a time; `wide` has a part for every
- * thread, `apart` floats after each other, for rows of a block that must be
+ * thread, `apart` floats in a row, for rows of a block that must be
  * widened. And floats of them, of w of any rank. */
 void exact_turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide,
                     int64_t apart);

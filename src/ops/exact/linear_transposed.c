@@ -96,8 +96,7 @@ typedef struct block {
 } block;
 
 /* The weights that come next, for kernels to ask memory for: stored, those of a
- * row for every tile; transposed, a part of all, as they lie after each other.
- *  */
+ * row for every tile; transposed, a part of all, as they lie in a row. */
 typedef struct wanted {
     const float *from;       /* the first one; NULL: nothing is asked for     */
     int64_t ld, rows;        /* stored; rows 0: transposed                    */
@@ -267,8 +266,8 @@ void exact_transposed_linear(tt_ctx *ctx, const tt_linear_args *a)
         return;
     }
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *workspace = tt_scratch(ctx, linear_transposed_scratch_floats(ctx,
-                                                                        a->w));
+    float *workspace =
+        tt_scratch(ctx, linear_transposed_scratch_floats(ctx, a->w));
     if (workspace) {
         exact_turn_all(ctx, workspace, a->w,
                        workspace + exact_transposed_floats(a->w), own_size());

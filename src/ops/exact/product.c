@@ -144,7 +144,7 @@ static int64_t panel_scratch(const block *b, int64_t rows)
     return panels * exact_panel_bytes(b->p, b->K) / (int64_t)sizeof(float);
 }
 
-/* Of all that is packed at a time: one block, or two interleaved. */
+/* Of all that is packed at a time: one block, or two that alternate. */
 static int64_t whole_scratch(const block *b)
 {
     const int64_t more = exact_least(b->p->a->n - b->lanes, b->lanes);

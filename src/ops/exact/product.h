@@ -7,7 +7,7 @@
  * weight then needs no layout of its own, which would cost as much as fifty
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
  * (A class may do otherwise for the few rows after the last full vector, and
- * class f32 does for many rows, where it turns weights: linear_transposed.c.)
+ * class f32 does for many rows: linear_transposed.c transposes weights once.)
  * Weights that must be widened, rounded or transposed are, tile by tile, for
  * every block (but for few rows, where kernels take bf16 numbers as they are,
  * and for many, where classes amx and vdp round and class f32 turns all of them
@@ -53,7 +53,7 @@ struct exact_product {
     void (*rows)(const exact_product *p, void *panel, const float *x,
                  int64_t ld, int64_t n, int64_t kc, float *own);
     /* out [n / nr], mr * nr sums each = what is there (from k0 > 0 on) and a
-     * slice of products, with panels of x that lie after each other. */
+     * slice of products, with panels of x that lie in a row. */
     void (*slice)(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy);
 };

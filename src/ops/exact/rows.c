@@ -7,11 +7,6 @@
 
 #include "core/parallel.h"
 
-static int64_t rows_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Rows per unit: one unit per thread, because kernels look ahead. */
 static int64_t unit_rows(const tt_ctx *ctx, int64_t n)
 {
@@ -24,9 +19,8 @@ void exact_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
     const int64_t unit = unit_rows(ctx, a->n);
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t r = 0; r < a->n; r += unit)
-        kn->layer_norm(a->y + r * a->c, a->x + r * a->c, rows_least(a->n - r,
-                                                                    unit), a->c,
-                       a->w, a->b, a->eps);
+        kn->layer_norm(a->y + r * a->c, a->x + r * a->c,
+                       exact_least(a->n - r, unit), a->c, a->w, a->b, a->eps);
 }
 
 void exact_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
@@ -35,9 +29,8 @@ void exact_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
     const int64_t unit = unit_rows(ctx, a->n);
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t r = 0; r < a->n; r += unit)
-        kn->rms_norm(a->y + r * a->c, a->x + r * a->c, rows_least(a->n - r,
-                                                                  unit), a->c,
-                     a->w, a->eps);
+        kn->rms_norm(a->y + r * a->c, a->x + r * a->c,
+                     exact_least(a->n - r, unit), a->c, a->w, a->eps);
 }
 
 void exact_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
@@ -47,7 +40,7 @@ void exact_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t r = 0; r < a->n; r += unit)
         kn->channel_norm(a->y + r * a->c, a->x + r * a->c,
-                         rows_least(a->n - r, unit), a->c, a->gamma);
+                         exact_least(a->n - r, unit), a->c, a->gamma);
 }
 
 void exact_modulate(tt_ctx *ctx, const tt_modulate_args *a)
@@ -74,7 +67,7 @@ void exact_add(tt_ctx *ctx, const tt_add_args *a)
     const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, a->n)
     for (int64_t i = 0; i < a->n; i += piece)
-        kn->add(a->x + i, a->y + i, rows_least(a->n - i, piece));
+        kn->add(a->x + i, a->y + i, exact_least(a->n - i, piece));
 }
 
 void exact_mul(tt_ctx *ctx, const tt_mul_args *a)
@@ -83,7 +76,7 @@ void exact_mul(tt_ctx *ctx, const tt_mul_args *a)
     const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, a->n)
     for (int64_t i = 0; i < a->n; i += piece)
-        kn->mul(a->x + i, a->y + i, rows_least(a->n - i, piece));
+        kn->mul(a->x + i, a->y + i, exact_least(a->n - i, piece));
 }
 
 void exact_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
@@ -92,7 +85,7 @@ void exact_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
     const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
     for (int64_t i = 0; i < a->n; i += piece)
-        kn->gelu_tanh(a->x + i, rows_least(a->n - i, piece));
+        kn->gelu_tanh(a->x + i, exact_least(a->n - i, piece));
 }
 
 void exact_silu(tt_ctx *ctx, const tt_silu_args *a)
@@ -101,7 +94,7 @@ void exact_silu(tt_ctx *ctx, const tt_silu_args *a)
     const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
     for (int64_t i = 0; i < a->n; i += piece)
-        kn->silu(a->x + i, rows_least(a->n - i, piece));
+        kn->silu(a->x + i, exact_least(a->n - i, piece));
 }
 
 /* cs, sn [D/2] of one token at pos = (frame, row, column). */
@@ -151,8 +144,8 @@ void exact_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
     int64_t w = unit_cols(ctx, kn, a->c);
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t i = 0; i < a->c; i += w)
-        kn->col_mean(a->mean + i, a->x + i, a->n, a->c, rows_least(a->c - i,
-                                                                   w));
+        kn->col_mean(a->mean + i, a->x + i, a->n, a->c,
+                     exact_least(a->c - i, w));
 }
 
 void exact_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
@@ -162,7 +155,7 @@ void exact_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t i = 0; i < a->c; i += w)
         kn->col_moment(a->m2 + i, a->x + i, a->mean + i, a->n, a->c,
-                       rows_least(a->c - i, w));
+                       exact_least(a->c - i, w));
 }
 
 void exact_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
@@ -171,7 +164,7 @@ void exact_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
     const int64_t unit = unit_rows(ctx, a->n);
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t r = 0; r < a->n; r += unit)
-        kn->col_blend(a->x + r * a->c, rows_least(a->n - r, unit), a->c,
+        kn->col_blend(a->x + r * a->c, exact_least(a->n - r, unit), a->c,
                       a->mean, a->gain, a->target, a->tau);
 }
 

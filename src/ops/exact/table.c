@@ -36,8 +36,8 @@ int64_t exact_packed(tt_ctx *ctx, int64_t N, int64_t D)
     const tt_attention_args a = {.N = N, .H = 1, .D = D};
     switch (ctx->ops->cls) {
     case TT_CLASS_F32: return exact_f32_attention_packed(&a);
-    case TT_CLASS_AMX: return bf16_attention_packed(&a,
-                                                    exact_bf16_kernels(ctx));
+    case TT_CLASS_AMX:
+        return bf16_attention_packed(&a, exact_bf16_kernels(ctx));
     case TT_CLASS_VDP: return bf16_attention_packed(&a, exact_vdp_kernels(ctx));
     case TT_CLASS_SM80:
     case TT_CLASS_SM90: return exact_tc_attention_packed(&a);

@@ -78,7 +78,7 @@ static void tc_attention_queries(const exact_walk *walk, float *memory,
 
 /* The packed form of a block of n keys: k as rows [Dk/16, n, 16], then v and
  * the ones as rows [n/16, D + 1, 16]. */
-static int64_t tc_attention_workspace(const exact_walk *walk, int64_t n)
+static int64_t tc_attention_floats(const exact_walk *walk, int64_t n)
 {
     return TC_ROWS_FLOATS(n, tc_attention_plan_of(walk)->Dk) +
            TC_ROWS_FLOATS(walk->a->D + 1, exact_round_up(n, TC_GROUP));
@@ -165,8 +165,8 @@ static plan tc_attention_plan_for(const tt_attention_args *a, int unit)
     plan e = {.walk = {.a = a, .tuned = exact_tuned(exact_kernels()->level),
                        .nr = TC_NR, .block = TC_KEY_BLOCK,
                        .queries = tc_attention_queries,
-                           .workspace = tc_attention_workspace,
-                               .keys = tc_attention_keys,
+                       .packed_floats = tc_attention_floats,
+                       .keys = tc_attention_keys,
                        .panel = tc_attention_panel, .give = tc_attention_give},
               .kn = exact_tc_kernels(unit),
               .Dk = exact_round_up(a->D, TC_GROUP)};

@@ -10,11 +10,6 @@
 
 #include "core/parallel.h"
 
-static int64_t tc_linear_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* One slice of K against one block of outputs. */
 typedef struct job {
     const tt_tc_kernels *kn;
@@ -34,7 +29,7 @@ static tc_lanes tc_linear_panel(const job *q, int64_t c)
 /* Outputs [o0 + c, ...) into their panel; wide [TC_NR, kc]. */
 static void pack_panel(const job *q, int64_t c, float *wide)
 {
-    int64_t K = q->a->w->dim[1], n = tc_linear_least(q->no - c, TC_NR);
+    int64_t K = q->a->w->dim[1], n = exact_least(q->no - c, TC_NR);
     for (int64_t j = 0; j < n; j++)
         tt_widen_at_f32(wide + j * q->kc, q->a->w,
                         (q->o0 + c + j) * K + q->k0, q->kc);
@@ -45,7 +40,7 @@ static void pack_panel(const job *q, int64_t c, float *wide)
 static void one_panel(const job *q, tc_rows rows, int64_t r0, int64_t m,
                       int64_t c)
 {
-    int64_t o = q->a->w->dim[0], n = tc_linear_least(q->no - c, TC_NR);
+    int64_t o = q->a->w->dim[0], n = exact_least(q->no - c, TC_NR);
     bool last = q->k0 + q->kc == q->a->w->dim[1];
     const float *b = last && q->a->b ? q->a->b + q->o0 + c : NULL;
     float sum[EXACT_MAX_TC_ROWS * TC_NR];
@@ -71,10 +66,10 @@ static void run_job(tt_ctx *ctx, const job *q, float *own, int64_t per)
     /* a few rows are shared out by outputs */
     const int64_t rows_of = q->tuned->tc_rows, units = exact_parts(n, rows_of);
     int64_t parts = units < 4 * ctx->nthreads
-                        ? tc_linear_least(panels, 4 * ctx->nthreads) : 1;
+                        ? exact_least(panels, 4 * ctx->nthreads) : 1;
     TT_PARALLEL_FOR_DYNAMIC(ctx, n * q->no * q->kc / 4)
     for (int64_t u = 0; u < units * parts; u++) {
-        int64_t r0 = u / parts * rows_of, m = tc_linear_least(n - r0, rows_of);
+        int64_t r0 = u / parts * rows_of, m = exact_least(n - r0, rows_of);
         float *x = own + tt_thread_id() * per;
         tc_rows rows = {x, (int32_t *)(x + m * q->up)};
         q->kn->pack_rows(rows, m, q->a->x + r0 * K + q->k0, K, m, q->kc);
@@ -98,10 +93,10 @@ static size tc_linear_size_of(const tt_linear_args *a)
 {
     const exact_tuning *t = tuned_here();
     const int64_t o = a->w->dim[0], K = a->w->dim[1];
-    const int64_t up = tc_linear_least(exact_round_up(K > 0 ? K : 1, TC_GROUP),
+    const int64_t up = exact_least(exact_round_up(K > 0 ? K : 1, TC_GROUP),
                                        t->tc_slice * TC_GROUP);
-    const int64_t panels = tc_linear_least(exact_parts(o, TC_NR), t->tc_panels);
-    const int64_t rows = TC_ROWS_FLOATS(tc_linear_least(a->n, t->tc_rows), up);
+    const int64_t panels = exact_least(exact_parts(o, TC_NR), t->tc_panels);
+    const int64_t rows = TC_ROWS_FLOATS(exact_least(a->n, t->tc_rows), up);
     const int64_t wide = TC_NR * up;
     return (size){panels * TC_LANES_FLOATS(up), rows > wide ? rows : wide};
 }
@@ -121,9 +116,9 @@ void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
     for (int64_t o0 = 0; own && o0 < o; o0 += cols)
         for (int64_t k0 = 0; k0 < K; k0 += slice) {
             job q = {.kn = exact_tc_kernels(unit), .a = a, .tuned = t,
-                     .packed = packed, .o0 = o0, .no = tc_linear_least(o - o0,
-                                                                       cols),
-                     .k0 = k0, .kc = tc_linear_least(K - k0, slice)};
+                     .packed = packed, .o0 = o0,
+                     .no = exact_least(o - o0, cols),
+                     .k0 = k0, .kc = exact_least(K - k0, slice)};
             q.up = (q.kc + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
             run_job(ctx, &q, own, s.own);
         }

@@ -39,14 +39,14 @@ void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
 int64_t exact_walk_packed(const exact_walk *w)
 {
     const int64_t rest = w->a->N % w->block;
-    return w->a->N / w->block * w->workspace(w, w->block) + w->workspace(w,
-                                                                         rest);
+    return w->a->N / w->block * w->packed_floats(w, w->block)
+           + w->packed_floats(w, rest);
 }
 
 /* The block that begins with key j0. */
 static float *block_at(const exact_walk *w, float *head, int64_t j0)
 {
-    return head + j0 / w->block * w->workspace(w, w->block);
+    return head + j0 / w->block * w->packed_floats(w, w->block);
 }
 
 /* Panel g of the queries [i0, i1) of head h. */
@@ -134,8 +134,8 @@ static batch batch_of(const exact_walk *w, exact_cut cut, float *packed,
 /* Blocks of keys of a head that are to be packed. */
 static int64_t new_blocks(const exact_walk *w)
 {
-    return exact_parts(w->a->N, w->block) - exact_parts(w->a->n_packed,
-                                                        w->block);
+    return exact_parts(w->a->N, w->block)
+           - exact_parts(w->a->n_packed, w->block);
 }
 
 /* Floats of a thread: a block of keys and values that are stored as bf16
@@ -231,9 +231,9 @@ void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
     const exact_cut cut = exact_walk_cut(ctx, w);
     const int64_t per = own_floats(w);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const int64_t workspace = exact_round_up(cut.packed, 16);
-    float *own = tt_scratch(ctx, workspace + per * ctx->nthreads);
-    if (own) all_batches(ctx, w, cut, own + workspace, stays ? stays : own);
+    const int64_t shared = exact_round_up(cut.packed, 16);
+    float *own = tt_scratch(ctx, shared + per * ctx->nthreads);
+    if (own) all_batches(ctx, w, cut, own + shared, stays ? stays : own);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -41,7 +41,7 @@ struct exact_walk {
     /* Lay out the queries (at most nr) of panel g, whose sums begin. */
     void (*queries)(const exact_walk *w, float *memory, exact_place at);
     /* Floats that n keys and values take when they are packed. */
-    int64_t (*workspace)(const exact_walk *w, int64_t n);
+    int64_t (*packed_floats)(const exact_walk *w, int64_t n);
     /* Lay out the block's keys and values. */
     void (*keys)(const exact_walk *w, float *packed, exact_place at);
     /* Panel g against the block. */

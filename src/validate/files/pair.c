@@ -6,7 +6,7 @@
  *         other way is checked as far as it agrees; where it does not, it is
  *         neither a pass nor a failure. Whole numbers are compared as such: a
  *         double holds 53 bits of them.
- * Next    history.c, picks.c, check.c */
+ * Next    history.c, picks.c, verdict.c */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>

@@ -256,8 +256,8 @@ static void patches(hint *h)
     for (int how = 0; x && q->c % 4 == 0 && how < 2; how++) {
         for (int64_t i = 0; i < q->n * q->c; i++) {
             const int64_t k = i % q->c, p = k % 4,
-                transposed = p % 2 * 2 + p / 2;
-            x[i - k + (how ? p * C + k / 4 : k - p + transposed)] = q->x[i];
+                exchanged = p % 2 * 2 + p / 2;
+            x[i - k + (how ? p * C + k / 4 : k - p + exchanged)] = q->x[i];
         }
         own.x = x;
         hint_try_call(h, &own, "%s", what[how]);

@@ -66,7 +66,8 @@ void hint_rope(hint *h)
          "positions count tokens instead of frame, row, column"},
         {true, F(.factor = 0.5), "positions halved"},
         {true, F(.factor = 2), "positions doubled"},
-        {true, F(.swapped = true), "height and width of the grid exchanged: "
+        {true, F(.grid_exchanged = true),
+         "height and width of the grid exchanged: "
          "rows and columns are counted in lines as long as it is high"},
         {true, F(.one_spectrum = true),
          "frequencies counted over the whole head, not per axis"},

@@ -75,8 +75,7 @@ void mirror_finish(watch *w, const tt_ctx *ctx)
     send(w, MIRROR_END, NULL, &end, sizeof end);
 }
 
-/* ---- the supervisor's side
- * --------------------------------------------------- */
+/* ---- the supervisor's side ----------------------------------------------- */
 
 static void take_verdict(tt_report *r, const char *body, size_t size)
 {

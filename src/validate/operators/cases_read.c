@@ -74,8 +74,8 @@ static bool read_attention(const reader *r, tt_attention_args *a)
     const int64_t T = extent(r, "q", 0), N = extent(r, "k", 0);
     const int64_t H = extent(r, "q", 1), D = extent(r, "q", 2), c = H * D;
     *a = (tt_attention_args){
-        .q = cases_read_values(r, "q", T * c), .k = cases_read_values(r, "k",
-                                                                      N * c),
+        .q = cases_read_values(r, "q", T * c),
+        .k = cases_read_values(r, "k", N * c),
         .v = cases_read_values(r, "v", N * c), .T = T, .N = N, .H = H, .D = D,
         .q_stride = c, .kv_stride = c,
         .scale = (tt_real)tt_json_num(r->json, "scale", 0),

@@ -145,7 +145,7 @@ typedef struct rope_fault {
     bool back;                /* sign of the angle flipped                    */
     double factor;            /* of the positions, when not 0                 */
     bool swap;                /* sin and cos exchanged                        */
-    bool swapped;             /* rows and columns of a grid turned round     */
+    bool grid_exchanged;      /* rows and columns of a grid                  */
 } rope_fault;
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);

@@ -191,8 +191,8 @@ static bool gives_linear(tt_ctx *ctx, const op_call *q,
     /* on tensor cores a sum of -0 becomes +0 */
     const bool zero = class->attend && class->attend != golden_attend_blocks;
     const tt_real *wide = plain_weight(ctx, q->w);
-    const float *w = wide ? plain_class_factors(ctx, class, wide, o, n,
-                                                n) : NULL;
+    const float *w = wide
+        ? plain_class_factors(ctx, class, wide, o, n, n) : NULL;
     for (int64_t r = 0; w && r < q->n; r++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         const float *x = plain_class_factors(ctx, class, q->x + r * n, 1, n, n);

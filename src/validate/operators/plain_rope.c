@@ -28,7 +28,7 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     while (group < 2 && at >= n[group]) at -= n[group++];
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
-    if (f->swapped && group > 0) p = swapped_position(q, t, group);
+    if (f->grid_exchanged && group > 0) p = swapped_position(q, t, group);
     if (f->factor != 0) p *= f->factor;
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];

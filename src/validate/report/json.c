@@ -4,11 +4,11 @@
  *
  *   schema    "tether-validate/1"; members may be added, none changes meaning
  *   title     text                 program    {name, version}
- *   arith     {name, summary, checked "by limits" or "by bits"} or null: the
+ *   arith     {name, summary, judged "by limits" or "by bits"} or null: the
  *             declared arithmetic
  *   passed    bool                 headline   one sentence
  *   compared  tensors that were checked
- *   counts    {pass, tie, mismatch, missing, misshapen, not checked}
+ *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
  *   bits      {equal, of}: tensors that are equal to ours in every bit
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null

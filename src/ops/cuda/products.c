@@ -99,20 +99,20 @@ static void place_epilogue(call *c, cuda_epilogue *e, int64_t n, int64_t o)
     PLACE(c, CHANGE(e->x, n * o));
 }
 
-/* linear and its pairs, of a function that takes what follows. */
-#define LINEAR(name)                                                           \
+/* linear and its pairs, by a function that takes what follows. */
+#define LINEAR(name, way)                                                      \
     void cuda_##name(tt_ctx *ctx, const tt_linear_args *a)                     \
     {                                                                          \
-        name(ctx, a, (cuda_epilogue){.kind = CUDA_PLAIN});                     \
+        way(ctx, a, (cuda_epilogue){.kind = CUDA_PLAIN});                      \
     }                                                                          \
     void cuda_##name##_gelu(tt_ctx *ctx, const tt_linear_args *a)              \
     {                                                                          \
-        name(ctx, a, (cuda_epilogue){.kind = CUDA_GELU});                      \
+        way(ctx, a, (cuda_epilogue){.kind = CUDA_GELU});                       \
     }                                                                          \
     void cuda_##name##_add(tt_ctx *ctx, const tt_linear_args *a,               \
                            const tt_gate_add_args *to)                         \
     {                                                                          \
-        name(ctx, a, added(to));                                               \
+        way(ctx, a, added(to));                                                \
     }
 
 /* ---- products in class f32 ----------------------------------------------- */
@@ -122,9 +122,8 @@ static void products_linear(tt_ctx *ctx, const tt_linear_args *a,
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
-    cuda_linear_args d = {a->y, a->x, products_weights(&c, a->w), a->b, a->n, o,
-                          k,
-                          then};
+    cuda_linear_args d = {a->y, a->x, products_weights(&c, a->w), a->b, a->n,
+                          o, k, then};
     PLACE(&c, WRITE(d.y, a->n * o), READ(d.x, a->n * k), READ(d.b, o));
     place_epilogue(&c, &d.then, a->n, o);
     const bool vec = k % 4 == 0 && o % 4 == 0 && aligned(d.y) && aligned(d.x) &&
@@ -135,7 +134,7 @@ static void products_linear(tt_ctx *ctx, const tt_linear_args *a,
     end(&c);
 }
 
-LINEAR(products_linear)
+LINEAR(linear, products_linear)
 
 /* What conv's kernels know of its extents. */
 #define EXTENTS(a)                                                             \
@@ -497,7 +496,7 @@ static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
     end(&c);
 }
 
-LINEAR(mma_linear)
+LINEAR(mma_linear, mma_linear)
 
 void cuda_mma_linears(tt_ctx *ctx, const tt_linear_args *a, int n)
 {

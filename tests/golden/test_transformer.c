@@ -228,7 +228,8 @@ static prompt *prompt_of(test_case *c, const transformer *m, int i)
     p->v = memory((size_t)m->layers, sizeof *p->v);
     p->k[i] = floats((size_t)rows * m->dim);
     p->v[i] = floats((size_t)rows * m->dim);
-    project(p->k[i], context, rows, &w->k, w->norm_k, m->eps);
+    linear(p->k[i], context, rows, &w->k);
+    rms_norm(p->k[i], p->k[i], rows, m->dim, m->eps, w->norm_k);
     linear(p->v[i], context, rows, &w->v);
     return p;
 }

@@ -64,7 +64,7 @@ cache *cache_open(const policy *p, const knob *o, const geometry *g, FILE *trace
                      .K = (int)setting(o, "budget"), .S = (int)setting(o, "sink"),
                      .M = (int)setting(o, "memory"), .R = (int)setting(o, "recent")};
         memcpy(c->o, o, sizeof c->o);
-        if (p == &full) c->K = g->frames;
+        if (!p->knobs[0].name) c->K = g->frames;         /* no budget */
         if (c->K == -1 && (p == &fifo || p == &longlive || p == &causvid_rolling))
             c->K = g->frames, c->S = 0;
         (p->check ? p->check : check_window)(c, g);

@@ -47,35 +47,6 @@ typedef struct tt_model_paths {
     int64_t heads;    /* 0: not given                                         */
 } tt_model_paths;
 
-/* ---- tables of settings -------------------------------------------------- */
-
-typedef enum tt_setting_kind {
-    TT_SETTING_END = 0, /* last row of a table                                */
-    TT_SETTING_GROUP,   /* heading: `help` is its text                        */
-    TT_SETTING_FLAG,    /* bool: present or not                               */
-    TT_SETTING_SWITCH,  /* int: 1 yes, 0 no                                   */
-    TT_SETTING_INT,     /* int64_t, decimal                                   */
-    TT_SETTING_U64,     /* uint64_t, decimal or 0x...; a `seed`: or "random"  */
-    TT_SETTING_REAL,    /* double, decimal, finite                            */
-    TT_SETTING_TEXT,    /* const char *                                       */
-    TT_SETTING_READ,    /* the same: a file or folder that is read            */
-    TT_SETTING_WRITE,   /* the same: a file that is written                   */
-    TT_SETTING_MAYBE,   /* const char *: value optional; "" when left out     */
-    TT_SETTING_LIST     /* const char *: may be given several times, values with
-                           '\n' between them; "" takes those before away      */
-} tt_setting_kind;
-
-/* One setting: a row of a table. */
-typedef struct tt_setting {
-    tt_setting_kind kind;
-    const char *name;   /* "score-temperature"                                */
-    char letter;        /* 't' or 0: its short name on the command line       */
-    size_t offset;      /* of the value in the structure of the table         */
-    const char *arg;    /* "N" in the help                                    */
-    const char *help;   /* one sentence; '\n' starts a new line; NULL: known
-                           but not shown                                      */
-} tt_setting;
-
 /* ---- the settings of a run ----------------------------------------------- */
 
 /* One knob of the policies; all of them, by name, are at most so many. */
@@ -94,9 +65,8 @@ typedef struct tt_settings_given {
     int n;
 } tt_settings_given;
 
-/* Every setting of a run; tt_settings_table() says what each is. A member may
- * be read at any time and is written by name, so that it is known what was
- * given. Copies are made by tt_settings_copy. */
+/* Every setting of a run. A member may be read at any time and is written by
+ * name, so that it is known what was given. */
 typedef struct tt_settings {
     tt_model_paths model;
     /* text */

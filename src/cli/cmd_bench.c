@@ -80,7 +80,7 @@ static const opt_command bench_command = {
              "policy take, what is between them, and which share of the "
              "peak of this machine's instruction they reach, and which share "
              "of what is kept up of it for a second (--quick: 0.05) right "
-             "after the passes, at their clock. As it stands it takes "
+             "after the passes, at their clock. As it is it takes "
              "4.4 GB and about two minutes on two cores; --quick (208x112) a "
              "quarter of that time; -W 832 -H 480 14 GB and ten minutes, with "
              "--layers 3 a tenth of that and 2.2 GB. Its last line is a "

@@ -59,7 +59,7 @@ static bool is_given(int argc, char **argv, const char *name)
     return false;
 }
 
-/* An option of another way that stands next to --manifest; NULL: none. */
+/* An option of another way that was given with --manifest; NULL: none. */
 static const char *adjacent_manifest(int argc, char **argv)
 {
     if (!is_given(argc, argv, "manifest")) return NULL;

@@ -171,7 +171,8 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, finding *found,
         }
         if (++found->hits > 1)
             return tt_fail(ctx, TT_EINVAL, "%s: both %s and %s hold a %s; "
-                           "choose one with %s FILE", dir, *path, file[i],
+                           "choose one with %s FILE (convert: name it "
+                           "in place of the folder)", dir, *path, file[i],
                            names_kind_text(kind), option[kind]);
         *path = file[i];
     }
@@ -232,6 +233,7 @@ tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
     return tt_fail(ctx, *found.why ? TT_EFORMAT : TT_EIO,
                    "%s: no %s in this folder; looked for %s, and for a "
                    ".safetensors, .pt or .pth file that holds one; give it "
-                   "with %s FILE%s%s", dir, names_kind_text(kind), looked,
-                   option[kind], *found.why ? "; " : "", found.why);
+                   "with %s FILE (convert: name it)%s%s", dir,
+                   names_kind_text(kind), looked, option[kind],
+                   *found.why ? "; " : "", found.why);
 }

@@ -264,7 +264,7 @@ static const leading vae_unit[] = {
     {"conv_shortcut.", "shortcut."},
     {NULL, NULL}};
 
-/* What stands after "decoder.up_blocks.I.": stages of `resnets` residual
+/* What follows "decoder.up_blocks.I.": stages of `resnets` residual
  * blocks and one upsampler become one flat list. */
 static bool vae_up_block(char *out, const char *in, int resnets)
 {

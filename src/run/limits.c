@@ -4,7 +4,7 @@
  *
  * Three may set an end: the machine (MemAvailable and free swap), a control
  * group and those that contain it, and ulimit -v. TT_MEMORY in the environment,
- * in bytes or with K, M or G after the number, stands for the first two: the
+ * in bytes or with K, M or G after the number, means the first two: the
  * user may know what the system cannot tell. ulimit -d is left alone, because
  * mapped weights do not count there. */
 #include "os/os.h"

@@ -61,6 +61,33 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
 
 /* ---- tables of settings -------------------------------------------------- */
 
+typedef enum tt_setting_kind {
+    TT_SETTING_END = 0, /* last row of a table                                */
+    TT_SETTING_GROUP,   /* heading: `help` is its text                        */
+    TT_SETTING_FLAG,    /* bool: present or not                               */
+    TT_SETTING_SWITCH,  /* int: 1 yes, 0 no                                   */
+    TT_SETTING_INT,     /* int64_t, decimal                                   */
+    TT_SETTING_U64,     /* uint64_t, decimal or 0x...; a `seed`: or "random"  */
+    TT_SETTING_REAL,    /* double, decimal, finite                            */
+    TT_SETTING_TEXT,    /* const char *                                       */
+    TT_SETTING_READ,    /* the same: a file or folder that is read            */
+    TT_SETTING_WRITE,   /* the same: a file that is written                   */
+    TT_SETTING_MAYBE,   /* const char *: value optional; "" when left out     */
+    TT_SETTING_LIST     /* const char *: may be given several times, values with
+                           '\n' between them; "" takes those before away      */
+} tt_setting_kind;
+
+/* One setting: a row of a table. */
+typedef struct tt_setting {
+    tt_setting_kind kind;
+    const char *name;   /* "score-temperature"                                */
+    char letter;        /* 't' or 0: its short name on the command line       */
+    size_t offset;      /* of the value in the structure of the table         */
+    const char *arg;    /* "N" in the help                                    */
+    const char *help;   /* one sentence; '\n' starts a new line; NULL: known
+                           but not shown                                      */
+} tt_setting;
+
 /* Store `text` in the structure at `base` (texts: the pointer; also of a list,
  * which tt_settings_set makes longer). For flags and
  * switches NULL and "yes" mean yes, "no" means no, as do 1 and 0.

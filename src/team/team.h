@@ -99,7 +99,7 @@ bool tt_team_any(tt_ctx *ctx, bool here);
  * tt_team_compare and tt_team_close. */
 tt_status tt_team_agree(tt_ctx *ctx);
 /* What rank 0 has tried alone, in a context of its own, has failed for all or
- * for no one: its failure is recorded in every rank's ctx, and the team stands.
+ * for no one: its failure is recorded in every rank's ctx, and the team lives.
  * `tried` counts on rank 0 alone. */
 tt_status tt_team_follow(tt_ctx *ctx, const tt_ctx *tried);
 /* Has no one given up? Only then may a failure be cleared. */

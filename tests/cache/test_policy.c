@@ -325,7 +325,7 @@ static void check_last(tt_ctx *ctx)
     }
     expect(ok, "given chunks stay");
     tether_look(c, 1, &t);
-    expect(t.admissions + t.rejections == 0, "no one is judged");
+    expect(t.admissions + t.rejections == 0, "no frame is scored");
     run_chunk(ctx, c, &a, 18);
     tether_look(c, 1, &t);
     expect(t.admissions + t.rejections == C, "one chunk's frames are judged");

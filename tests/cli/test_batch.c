@@ -115,6 +115,9 @@ static void test_unproved(void)
     expect(three("-o u.y4m --resume") == 0
            && strstr(said, "3 videos: 1 complete, 2 there before"),
            "another run has begun: %s", said);
+    put_file(at("u-0.latents.safetensors.unfinished"), "x", 0644);
+    expect(three("-o u.y4m --resume --seed 9") == 2
+           && strstr(said, "go on with --resume --overwrite"), "%s", said);
     expect(three("-o p%%03d.png") == 0, "pictures: %s", said);
     expect(three("-o p%%03d.png --resume") == 0
            && strstr(said, "3 videos: 3 complete"), "pictures: %s", said);
@@ -186,6 +189,11 @@ static void test_words(void)
     put_file(at("mine.json"), "{}", 0644);
     expect(three("-o m.y4m --summary mine.json") == 2
            && !strcmp(text_of(at("mine.json")), "{}"), "no summary: %s", said);
+    expect(three("-o m.y4m --summary ours.json") == 0
+           && three("-o m.y4m --summary mine.json --resume") == 2
+           && !strcmp(text_of(at("mine.json")), "{}"), "no summary: %s", said);
+    expect(three("-o m2.y4m --summary ours.json --resume") == 0,
+           "a summary of an earlier call: %s", said);
     refuses(2, "-p is empty", "generate -m %s -p '  ' -o e.y4m", model);
     put_file(at("s.st.state1"), "mine", 0644);
     refuses(2, "s.st.state1", "generate -m %s --embeds %s --no-decode "

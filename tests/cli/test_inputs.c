@@ -61,6 +61,10 @@ static void test_inputs(void)
     keeps("e", "compare --caches fifo -m %s --embeds=e --log-json e", model);
     keeps("m/config.json", "generate -m m --embeds e -o x.y4m --record "
           "m/config.json");
+    run_after("cp z o.unfinished.y4m; ", "--version > /dev/null");
+    refuses(2, "called so until it is complete", "decode --vae %s --latents "
+            "o.unfinished.y4m -o o.y4m --overwrite", vae);
+    expect(same(at("z"), at("o.unfinished.y4m")), "and it is as it was");
 }
 
 /* Numbered pictures. */

@@ -37,7 +37,7 @@ static const char *file_text(const char *path)
 
 /* ---- in a browser -------------------------------------------------------- */
 
-/* What the page is once its scripts have run, with what stands after #; ""
+/* What the page is once its scripts have run, with what follows #; ""
  * without a browser. */
 static const char *shown(const char *page, const char *state)
 {

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * What stands after the rows "not" is computed by the loops of this file.  */
+ * What follows the rows "not" is computed by the loops of this file.  */
 #include <math.h>
 
 #include "dit/model.h"

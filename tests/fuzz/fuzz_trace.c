@@ -55,7 +55,7 @@ static void analyze(tt_ctx *ctx, tt_recording *const *run, int n,
     if (how & 128) tt_report_write(ctx, page, "fuzz", run, n, &o);
 }
 
-/* Two bytes of options, then the damage. The damaged run stands alone or next
+/* Two bytes of options, then the damage. The damaged run is alone or next
  * to a whole one, is compared with a whole one, or a whole one with it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -165,6 +165,15 @@ if [ "$rows" = all ]; then
     fi
 fi
 
+# ---- what is no setting -------------------------------------------------------
+refused() {   # options of golden
+    "$golden" -m $model -p "$one" -n 3 --size 16x16 "$@" > "$tmp/said" 2>&1
+    is "golden refuses $*" $? 2
+}
+refused --cache longlive --budget 0
+refused --cache reward --sink-keep 1.5
+refused --preset longlive --cache fifo
+
 # ---- compilers and machines ----------------------------------------------------
 small() {   # program, and what runs it: the digests of a small video
     "$@" -m $model -p "$one" -n 9 --size 16x16 --budget 6 --sink 0 --recent 3

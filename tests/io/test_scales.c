@@ -153,8 +153,10 @@ static void all(void)
          "{\"format\": \"int8_tensorwise\", \"convrot\": 1}", 0, "convrot"},
         {"a list of layers", E4, Q "weight_scale", 0, {0}, {1}, 0,
          "{\"layers\": [1]}", "expected an object, and in it layers"},
+        {"a list", E4, Q "weight_scale", 0, {0}, {1}, 0, "[1]",
+         "_quantization_metadata: expected an object"},
         {"no JSON", E4, Q "weight_scale", 0, {0}, {1}, "{\"format\": ", 0,
-         "JSON"},
+         "comfy_quant': not valid JSON"},
         {"no format", E4, Q "weight_scale", 0, {0}, {1}, "[]", 0,
          "without a name"}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) one(&list[i]);

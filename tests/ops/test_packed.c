@@ -4,7 +4,7 @@
  *
  * Property: for every class, level and number of threads, attention that takes
  * up what an earlier call has packed gives the bits of one that begins anew,
- * whatever now stands where the keys and values of those blocks were, and of a
+ * whatever now is where the keys and values of those blocks were, and of a
  * class that rounds also where the others are bf16 numbers; and it stays within the memory that the table asks for. */
 #include <math.h>
 #include <stdio.h>

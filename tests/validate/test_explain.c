@@ -166,7 +166,7 @@ static void rope(tt_ctx *c, const tt_rope_args *a)
             pos[3 * i] = a->pos[3 * (i - 2 * L)];
     }
     own.pos = pos;
-    static int64_t turn;                 /* keys are turned after queries */
+    static int64_t turn;                 /* of keys, after queries         */
     for (int64_t i = 0; pos && is(c, "origin") && turn % 2 && i < a->T; i++)
         pos[3 * i]++;
     turn++;

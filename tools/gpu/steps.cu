@@ -133,7 +133,7 @@ __global__ void by_wgmma(float *out, uint64_t first)
 #endif
 }
 
-/* The same with a in registers and b turned: columns lie side by side. */
+/* The same with a in registers and b transposed: columns lie side by side. */
 __global__ void by_transposed(float *out, uint64_t first)
 {
 #if HAS_WGMMA
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     static const shape mma_shape = {"mma.sync m16n8k16", 16, 8, 32, 0, by_mma};
     static const shape wgmma_shape = {"wgmma m64n128k16", 64, 128, 128,
                                       192 * BLOCK_K * 2, by_wgmma};
-    static const shape transposed_shape = {"wgmma m64n128k16, b turned", 64,
+    static const shape transposed_shape = {"wgmma m64n128k16, b transposed", 64,
                                            128,
                                            128, 2 * BLOCK_BYTES, by_transposed};
     const long wanted = (argc > 1 ? atol(argv[1]) : 100) * 1000000;

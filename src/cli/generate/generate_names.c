@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   one set of options names the files of several videos: a suffix
- *         tells them apart. What has no name of its own stands next to the
+ *         tells them apart. What has no name of its own is next to the
  *         video.
  * Next    cmd_generate.c */
 #include <stdio.h>
@@ -78,7 +78,7 @@ static bool is_pictures(const char *base)
     return strchr(base, '%') && n > 4 && !strcasecmp(base + n - 4, ".png");
 }
 
-/* What stands in the names of all pictures `base`, a_%05d.png, next to the
+/* What is in the names of all pictures `base`, a_%05d.png, next to the
  * number and the suffix: "a"; its length is 0 when there is nothing. */
 static size_t picture_stem(const maker *m, const char *base, char *name,
                            size_t size)

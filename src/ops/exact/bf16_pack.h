@@ -20,7 +20,7 @@ static void round_here(float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
 }
 
-/* What stands after the n products of a row in its group. */
+/* What follows the n products of a row in its group. */
 static void fill(float *y, int64_t n, float filler)
 {
     for (int64_t k = n; k < BF16_GROUP; k++)

@@ -148,7 +148,7 @@ static bool read_rope(const reader *r, op_call *q)
     return !tt_rope_make(r->ctx, &r->ctx->scratch, t, q->D, most + 1);
 }
 
-/* The rest: rows x, and what stands next to them. */
+/* The rest: rows x, and what is next to them. */
 static bool read_rows(const reader *r, op_call *q)
 {
     const bool gate = q->kind == OP_GATE_ADD;

@@ -172,7 +172,7 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
             tt_arena_reset(&ctx->scratch, mark);
             return;                      /* one failure of a kind is enough */
         }
-        /* what was not checked stands for the kind when nothing was */
+        /* what was not checked is named for the kind when nothing was */
         if (!any || (v.outcome == TT_PASS
                      && (worst.outcome != TT_PASS || v.ratio > worst.ratio)))
             worst = v;

@@ -167,7 +167,7 @@ fi
 
 # ---- what is no setting -------------------------------------------------------
 refused() {   # options of golden
-    "$golden" -m $model -p "$one" -n 3 --size 16x16 "$@" > "$tmp/said" 2>&1
+    "$golden" -m $model -p "$one" -n 9 --size 16x16 "$@" > "$tmp/said" 2>&1
     is "golden refuses $*" $? 2
 }
 refused --cache longlive --budget 0

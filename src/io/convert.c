@@ -85,6 +85,7 @@ static tt_status make_piece(const job *j, int64_t i, const tt_tensor *t,
         size_t size = tt_dtype_size(to);
         memcpy(j->packed, (const char *)t->data + (size_t)at * size,
                (size_t)n * size);
+        if (t->native) tt_swap_stored(j->packed, to, n);
         return TT_OK;
     }
     tt_widen_at_f32(j->wide, t, at, n);

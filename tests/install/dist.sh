@@ -1,7 +1,7 @@
 #!/bin/sh
-# dist.sh: what `make dist` makes: the source archive builds without git (its
-# tests run so in .ci/bare), two
-# builds in two folders have the same bytes, and the wheel works in a bare venv.
+# dist.sh: what `make dist` makes. The source archive builds without git (its tests
+# run so in .ci/bare), two builds in two folders have the same bytes, and the wheel
+# works in a bare venv.
 #
 #   sh tests/install/dist.sh BUILD        (`make check-dist` calls it)
 #

@@ -87,7 +87,7 @@ plant() {   # file script: the program with that fault as $tmp/tether
     *) sed "$2" "src/$1" > "$tmp/src/$1" ;;
     esac
     cmp -s "src/$1" "$tmp/src/$1" && { echo "nothing was changed"; return 1; }
-    $CC $CFLAGS -O0 -g0 -w -c "$tmp/src/$1" -o "$tmp/one.o" \
+    $CC $CFLAGS -I"src/$(dirname "$1")" -O0 -g0 -w -c "$tmp/src/$1" -o "$tmp/one.o" \
         2> "$tmp/log" || { head -3 "$tmp/log"; return 1; }
     $CC $CFLAGS -s -o "$tmp/tether" $(find "$build/src/cli" -name '*.o') \
         "$tmp/one.o" "$build/libtether.a" $LIBS

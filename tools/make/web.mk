@@ -5,8 +5,11 @@
 WASM_CC ?= python3 -m ziglang cc -target wasm32-wasi
 WASM = $(MAKE) --no-print-directory CC=$(call quoted,$(WASM_CC)) OMP=no
 
-.PHONY: web check-web tether-wasm
+.PHONY: web tour check-web tether-wasm
 tether-wasm: $(B)/tether $(B)/check_bits
+tour: all   ## build/tour: the lesson of src/golden as a page of nine steps
+	@sh tools/web/tour.sh $(B)/tether build/tour
+	@echo "open build/tour/index.html"
 web: all   ## build/web: the program in a browser; serve it with any web server
 	@$(WASM_CC) --version >/dev/null 2>&1 || { echo "make web: $(WASM_CC) does not work:" \
 	  "pip install ziglang, or set WASM_CC"; exit 1; }

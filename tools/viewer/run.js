@@ -310,5 +310,6 @@ function runView(run) {
     words(['noisy pass', 'clean pass', 'slot', 'sink', 'memory', 'recent', 'age', 'position']),
     h('div.follow', time.element), screen, h('div.controls', layer, regions(run)), strip, event,
     source(run.policy === 'tether' ? 'Eqs. 2 and 3' : '', ['make_chunk'], 'sampler.c'),
-    source('', ['cache_attention', 'by_slot'], 'cache.c')), decisions];
+    source('', ['cache_attention'], 'cache.c'), POSITIONS[run.policy] === 'slot'
+      ? source('', ['by_slot'], 'cache.c') : source('', ['by_time'], 'cache.c')), decisions];
 }

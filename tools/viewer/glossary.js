@@ -1,7 +1,7 @@
-// words.js: what the words of the page mean, for those who meet them here.
+// glossary.js: what the words of the page mean, for those who meet them here.
 // SPDX-License-Identifier: Apache-2.0
 
-const WORDS = {
+const GLOSSARY = {
   'noisy pass': 'the network turns the noise of a chunk into frames in four passes; in each of them the '
     + 'chunk reads the cache',
   'clean pass': 'the network reads the finished chunk once more, so that its keys and values can stay',
@@ -27,4 +27,4 @@ const WORDS = {
 };
 
 const words = names => folded('What the words mean',
-  h('dl.facts', names.map(n => [h('dt', n), h('dd', WORDS[n])])));
+  h('dl.facts', names.map(n => [h('dt', n), h('dd', GLOSSARY[n])])));

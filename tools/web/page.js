@@ -110,10 +110,11 @@ let shownFilms = 0;
 function side(cache, s, native) {
   const say = h('p', {role: 'status'}), bar = h('progress', {max: s.latents, value: 0});
   const strip = h('div.slots', {role: 'group', 'aria-label': 'slots of the cache, layer 0'});
-  const event = h('div.event'), legends = h('div'), large = h('div'), caption = h('p.soft'), end = h('div'), words = h('pre');
+  const event = h('div.event'), legends = h('div'), large = h('div'), caption = h('p.soft');
+  const end = h('div'), words = h('pre');
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const film = `--live-${shownFilms++ % 2}`;
-  let run = null, frame = 0, later = 0, timer = 0;
+  let run = null, frame = 0, later = 0, timer = 0, spoken = '';
   const picture = f => {
     large.replaceChildren(cell(run, f, 192, 'div.cell.large') || '');
     caption.textContent = `latent frame ${f}, ${seconds(f)}`;
@@ -165,12 +166,15 @@ function side(cache, s, native) {
   me.worker.onerror = e => me.end(`The worker failed: ${e.message}`, 'bad');
   me.worker.onmessage = ({data: m}) => {
     if (m.error) return me.end(m.error, 'bad');
-    if (m.said && /error|warning/.test(m.said)) words.append(clean(m.said));
+    spoken += m.said || '';
     if (m.step?.event === 'chunk') say.textContent = `Chunk ${m.step.chunk + 1} of ${m.step.chunks} `
       + `in ${m.step.chunk_seconds.toFixed(2)} s`;
     if (m.step?.event === 'decode') bar.value = m.step.latents_done;
     if (m.status === 0) return finish(m);
-    if (m.status !== undefined) return me.end(`The program ended with status ${m.status}.`, 'bad');
+    if (m.status !== undefined) {
+      words.append(clean(spoken.trim()));
+      return me.end(`The program ended with status ${m.status}.`, 'bad');
+    }
     if (m.data) show(m.data);
   };
   timer = setInterval(play, 250);

@@ -16,6 +16,7 @@ run() {   # name, cache
         --analyze "$work/$1"
 }
 run "fifo" fifo && run "fifo, no sink" fifo:sink=0 && run "tether" tether || exit 1
-"$program" analyze "$work/fifo" "$work/fifo, no sink" "$work/tether" -o "$work/page" --html > /dev/null || exit 1
+"$program" analyze "$work/fifo" "$work/fifo, no sink" "$work/tether" -o "$work/page" --html \
+    > "$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
 mkdir -p "$out/golden" && cp src/golden/*.c src/golden/*.h src/golden/README.md "$out/golden" || exit 1
 sed 's/<main id="plain">/<main id="plain" data-tour>/' "$work/page/index.html" > "$out/index.html"

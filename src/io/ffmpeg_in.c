@@ -39,8 +39,9 @@ tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path,
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error",
         "-protocol_whitelist", "file", "-format_whitelist", containers,
         format ? "-f" : "-protocol_whitelist",        /* or the same again */
-        format ? format : "file", "-i", url, "-map", "0:v:0", "-an", "-sn", "-vf", "settb=1000,setpts=N", "-r",
-        "1/1000", "-f", "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24",
+        format ? format : "file", "-i", url, "-map", "0:v:0", "-an", "-sn",
+        "-vf", "settb=1000,setpts=N", "-r", "1/1000", "-f",
+        "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24",
         "-protocol_whitelist", "pipe", "pipe:1", NULL};
     return ffmpeg_start(ctx, &v->child, "read", path, argv);
 }

@@ -32,7 +32,7 @@ static void test_inside(void)
     /* before the frames of an animated PNG it is in the way of ffmpeg */
     expect(run("generate -q -t 1 -m %s --prompt-file long -W 64 -H 64 "
                "--latents 3 -o longer.apng --analyze told", demo) == 0
-           && holds("told/index.html", "\"film\""), "a long prompt: %s", said);
+           && !strstr(said, "no frames in the report"), "its film: %s", said);
     expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
                "--latents 3 -s 77 -o j.mp4", demo) == 0
            && holds("j.mp4", "a red circle\nSteps: 4, ")

@@ -95,8 +95,8 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 # What `make install` brings with it: the same objects as a shared library,
 # and as a static one that has no global names but the public ones.
 VERSION := $(shell sed -n 's/^.define TT_VERSION "\(.*\)"/\1/p' include/tether/version.h)
-SONAME  := libtether.so.$(firstword $(subst ., ,$(VERSION)))
-SHARED  := $(B)/libtether.so.$(VERSION)
+SONAME  := $(call library,$(firstword $(subst ., ,$(VERSION))))
+SHARED  := $(B)/$(call library,$(VERSION))
 PUBLIC  := $(B)/public/libtether.a
 OBJCOPY := $(shell $(CC) -print-prog-name=objcopy)
 
@@ -112,7 +112,7 @@ config:
 	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo $(NO_OMP))
 
 tests:   ## build the tests and build/run_case
-tests: all $(B)/tether-faults $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)
+tests: all $(if $(WRAP),$(B)/tether-faults) $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
 test:   ## build and run every test; the last line counts them
@@ -154,7 +154,7 @@ help:   ## this list
 	  $(MAKE_FILES)
 
 include tools/make/checks.mk tools/make/install.mk tools/make/programs.mk
-include tools/make/web.mk
+include tools/make/web.mk tools/make/dist.mk
 
 # ---- rules ---------------------------------------------------------------
 $(LIB): $(call obj,$(LIB_SRC))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # install.sh: put what was built under DESTDIR/PREFIX, or remove it again.
 #
-#   BUILD=... PREFIX=... sh tools/install.sh install|uninstall
+#   BUILD=... PREFIX=... sh tools/install.sh install|uninstall|program
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -9,7 +9,8 @@
 # was put is listed in share/tether/installed, for every install into this root;
 # uninstall removes what stands there and nothing else. The program looks for
 # share/tether beside its own bin, and the pkg-config file for include and lib
-# beside itself, so the tree may be moved as a whole.
+# beside itself, so the tree may be moved as a whole. `program` puts the program
+# and its data alone.
 set -eu
 
 umask 022
@@ -61,7 +62,7 @@ licence_of_stb() {
 
 programs() {
     put 755 "$BUILD/tether" bin/tether
-    [ "$F64" = no ] || put 755 build/tether-f64 bin/tether-f64
+    [ "$F64" = no ] || put 755 "$BUILD-double/tether" bin/tether-f64
 }
 
 data() {
@@ -77,9 +78,11 @@ library() {
         put 644 "$header" "$header"
     done
     put 644 "$work/libtether.a" lib/libtether.a
-    put 755 "$BUILD/libtether.so.$VERSION" "lib/libtether.so.$VERSION"
-    put_link "libtether.so.$VERSION" "lib/$SONAME"
-    put_link "$SONAME" lib/libtether.so
+    # shellcheck disable=SC2086
+    set -- $LIBRARY     # its name alone, with the first number, with all
+    put 755 "$BUILD/$3" "lib/$3"
+    put_link "$3" "lib/$2"
+    put_link "$2" "lib/$1"
     pkgconfig_file > "$work/tether.pc"
     put 644 "$work/tether.pc" lib/pkgconfig/tether.pc
 }
@@ -137,6 +140,12 @@ if [ "$what" = uninstall ]; then
 fi
 : > "$known"
 [ ! -f "$root/$list" ] || cat "$root/$list" > "$known"
+if [ "$what" = program ]; then
+    programs
+    data
+    licences
+    exit 0
+fi
 programs
 data
 library

@@ -153,7 +153,12 @@ int main(int argc, char **argv)
     every_call = every != NULL;
     path_calls = paths ? 0 : -1;
     before_run = in_command;
-    if (command_begin("faults/faults", argv, "tether-faults"))
+    const bool begun = command_begin("faults/faults", argv, "tether-faults");
+    char path[1100]; /* program, without its quotes */
+    snprintf(path, sizeof path, "%.*s", (int)strlen(program) - 2, program + 1);
+    if (begun && access(path, X_OK))
+        skip("this linker cannot rename calls (--wrap): none fails");
+    else if (begun)
         for (int i = 0; i < ROWS; i++)
             if (chosen(&rows[i]) && (!rows[i].large || getenv("ROWS")))
                 one_row(&rows[i], step);

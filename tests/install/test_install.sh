@@ -351,7 +351,7 @@ fi
 # ---- and away again --------------------------------------------------------
 check "licences" test -s "$root/share/doc/tether/LICENSE.stb"
 cd "$clone" || exit 1
-check "uninstall" env BUILD="$build" VERSION="$version" SONAME="$soname" \
+check "uninstall" env BUILD="$build" VERSION="$version" LIBRARY= \
     F64=yes RUN= OPENMP= DESTDIR="$tmp/moved away" PREFIX=/usr/local \
     sh tools/install.sh uninstall
 left=$(find "$tmp/moved away" ! -type d | head -n 5)

@@ -115,7 +115,9 @@ is "test-guard of a double build" "$(guarded double)" 0
 version=$(sed -n 's/^.define TT_VERSION "\(.*\)"/\1/p' \
     include/tether/version.h)
 installer() {   # install or uninstall
-    env BUILD="$build" VERSION="$version" SONAME="libtether.so.${version%%.*}" \
+    so=libtether.so
+    env BUILD="$build" VERSION="$version" \
+        LIBRARY="$so $so.${version%%.*} $so.$version" \
         F64=no RUN= OPENMP= DESTDIR="$tmp/ro ot" PREFIX=/usr \
         sh tools/install.sh "$1"
 }

@@ -32,13 +32,13 @@ uninstall:   ## remove what install brought
 	@$(INSTALLER) uninstall
 
 INSTALLER = BUILD=$(call quoted,$(B)) F64=$(F64) RUN="$(RUN)" \
-  VERSION=$(VERSION) SONAME=$(SONAME) OPENMP="$(OMP_FLAGS)" \
+  VERSION=$(VERSION) \
+  LIBRARY="$(call library) $(SONAME) $(notdir $(SHARED))" OPENMP="$(OMP_FLAGS)" \
   DESTDIR=$(call quoted,$(DESTDIR)) PREFIX=$(call quoted,$(PREFIX)) \
   sh tools/install.sh
 
 $(SHARED): $(call obj,$(LIB_SRC))
-	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -shared -Wl,-soname,$(SONAME) $(BIND) -o $@ $^ \
-	  $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) $(SHARE) $(BIND) -o $@ $^ $(LDLIBS_ALL)
 
 # One object, in which what is hidden is local; the plain library where there is
 # no objcopy.

@@ -11,6 +11,9 @@ SYSTEM := $(or $(if $(findstring wasm,$(TARGET)),wasm), \
 OS_SRC := $(if $(filter-out posix,$(SYSTEM)),$(wildcard src/os/$(SYSTEM)/*.c))
 OS_FLAGS := -pthread
 OS_LIBS := -ldl
+# A shared library: its name (of a version, when there is one) and its own words.
+library = libtether.so$(addprefix .,$(1))
+SHARE = -shared -Wl,-soname,$(SONAME)
 include $(wildcard src/os/$(SYSTEM)/flags.mk)
 
 # ---- what this machine has: found by compile tests -----------------------
@@ -34,6 +37,11 @@ ifneq ($(OMP),no)
   OMP_TEST := $(HASH)include <omp.h>\nint main(void){return omp_get_max_threads()<1;}\n
   ifeq ($(call try,$(OMP_TEST),-fopenmp),yes)
     OMP_FLAGS := -fopenmp
+  else ifneq ($(OS_OMP),)
+    ifeq ($(call try,$(OMP_TEST),$(OS_OMP) $(OS_OMP_LIBS)),yes)
+      OMP_FLAGS := $(OS_OMP)
+      OS_LIBS += $(OS_OMP_LIBS)
+    endif
   endif
 endif
 
@@ -94,6 +102,9 @@ endif
 # exported, its own functions of such names would give way to ours.
 EXPORT_LIST := -Wl,--dynamic-list=src/ops/plugin.list
 EXPORTS := $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),$(call flag,-rdynamic))
+
+# Calls that a test lets fail are renamed by the linker; Apple's cannot.
+WRAP := $(call try,$(NOTHING),-Wl$(comma)--wrap=malloc)
 
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add

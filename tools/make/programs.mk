@@ -74,7 +74,7 @@ SOME := $(foreach t,$(TESTS),$(if $(strip \
   $(foreach w,$(ONLY),$(findstring $(w),$(subst test_,,$(t:$(B)/%=%))))),$(t)))
 SOME_NEED := $(if $(filter $(B)/tests/cli/% $(B)/tests/validate/%,$(SOME)),all $(MUTANTS)) \
              $(if $(filter $(B)/tests/fuzz/%,$(SOME)),$(FUZZERS)) \
-             $(if $(filter $(B)/tests/faults/%,$(SOME)),$(B)/tether-faults)
+             $(if $(filter $(B)/tests/faults/%,$(SOME)),$(if $(WRAP),$(B)/tether-faults))
 test-some:   ## the tests of ONLY="core/ io/ ...", after RUN=qemu-s390x-static, say
 test-some: $(SOME) $(if $(RUN),,all $(SOME_NEED))
 	@RUN="$(RUN)" ONLY="$(ONLY)" sh tests/run.sh $(B)

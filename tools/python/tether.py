@@ -29,6 +29,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 
@@ -166,6 +167,8 @@ def _places(what, beside):
     on PATH may be."""
     if HERE.parts[-3:] == ("share", "tether", "python"):
         yield from sorted((HERE.parents[2] / beside).glob(what))
+    if HERE.name in ("site-packages", "dist-packages"):   # of the wheel
+        yield from sorted((HERE.parents[2] / beside).glob(what))
     if HERE.parts[-2:] == ("tools", "python"):
         yield from sorted(HERE.parents[1].glob("build/*/" + what), key=lambda p: (
             "double" in p.parts[-2], -p.stat().st_mtime))
@@ -179,7 +182,8 @@ def library_path():
     """libtether.so: TETHER_LIB, or beside this file, or where it is known."""
     if os.environ.get("TETHER_LIB"):
         return os.environ["TETHER_LIB"]
-    for path in _places("libtether.so*", "lib"):
+    name = "libtether*.dylib" if sys.platform == "darwin" else "libtether.so*"
+    for path in _places(name, "lib"):
         return str(path)
     found = ctypes.util.find_library("tether")
     if not found:

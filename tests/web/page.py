@@ -1,6 +1,6 @@
 """The live page and the tour in a headless Chromium, compared with the native program.
 
-    page.py WEB TETHER BROWSER       WEB: what `make web` has made
+    page.py WEB TETHER BROWSER [PART ...]      WEB: what `make web` has made; parts: below
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -81,6 +81,32 @@ def two_policies(b, url):
     fits(b, 'the report')
 
 
+def all_policies(b, url):
+    """Each has the native digest, with the knobs that the page shows as usual."""
+    with open(f'{web}/native.json') as f:
+        native = json.load(f)
+    names = [n for n in native if n not in ('tether', 'fifo')]
+    for one, other in zip(names, names[1:] + names[:1]):
+        if names.index(one) % 2:
+            continue
+        knobs = b.open(url + f'#a={one}&b={other}') or b.run(
+            '[...document.querySelectorAll("[data-knob]")].map(k => k.dataset.usual)')
+        click(b, 'go')
+        ends(b)
+        got = dict(zip(text(b, '.side h2'), text(b, 'code.here')))
+        for name in {one, other}:
+            check(f'{name}: digest', got.get(name) == native[name], got, text(b, '.side pre'))
+        check(f'{one} and {other}: knobs', len(knobs) or 'full' in (one, other))
+        fits(b, f'{one} and {other}')
+    policies = dict(line.strip("  ',];\n").partition(' ')[::2] for line in open('tools/web/page.js')
+                    if line.startswith("  '") and line.rstrip(",];\n").endswith("'"))
+    for name in native:
+        spec = ':'.join([name, *policies[name].split()])
+        done = subprocess.run([tether, 'generate', '--plan', '-m', f'{web}/demo', '--cache', spec, '-q'],
+                              capture_output=True, text=True)
+        check(f'{spec} is what the program takes', done.returncode == 0, done.stderr)
+
+
 def stops(b, url):
     b.open(url + '#latents=240')
     click(b, 'go')
@@ -112,6 +138,15 @@ def same_command(b, url, what, state):
     check(f'{what}: the command has the digest', text(b, 'code.here') == done.stdout.split()[-2:-1],
           text(b, 'code.here'), done.stdout, done.stderr)
     check(f'{what}: and makes nothing else', sorted(names) == ['latents.safetensors', 'video.apng'], names)
+
+
+def hostile(b, url):
+    same_command(b, url, 'a hostile prompt', '#b=none&latents=6&prompt=' + urllib.parse.quote(HOSTILE))
+    check('no element of it', not b.run('document.querySelector("img[src=x]")'))
+    check('its title', b.run('document.title') == 'tether in the browser')
+    click(b, 'open')
+    check('nor in the report', not b.run('document.querySelector("img[src=x]")'))
+    fits(b, 'a hostile prompt')
 
 
 def refused(b, url):
@@ -163,16 +198,18 @@ server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(Ser
 threading.Thread(target=server.serve_forever, daemon=True).start()
 url = f'http://127.0.0.1:{server.server_port}/'
 browser = Browser(program)
+parts = {
+    'two': lambda: two_policies(browser, url),
+    'all': lambda: all_policies(browser, url),
+    'stop': lambda: stops(browser, url),
+    'knobs': lambda: same_command(browser, url, 'knobs',
+                                  '#a=tether:alpha=0:budget=12&b=none&latents=15&seed=7'),
+    'hostile': lambda: hostile(browser, url),
+    'refused': lambda: refused(browser, url),
+    'tour': lambda: tour(browser, url + 'tour/index.html')}
 try:
-    two_policies(browser, url)
-    stops(browser, url)
-    same_command(browser, url, 'knobs', '#a=tether:alpha=0:budget=12&b=none&latents=15&seed=7')
-    same_command(browser, url, 'a hostile prompt', '#b=none&latents=6&prompt='
-                 + urllib.parse.quote(HOSTILE))
-    check('no element of it', not browser.run('document.querySelector("img[src=x]")'))
-    check('its title', browser.run('document.title') == 'tether in the browser')
-    refused(browser, url)
-    tour(browser, url + 'tour/index.html')
+    for name in sys.argv[4:] or parts:
+        parts[name]()
     check('no word on the console', not browser.said, browser.said)
 finally:
     browser.close()

@@ -243,7 +243,9 @@ function whatHappens(run, chunk, layer, clean) {
             + (kept.length && run.tau > 0 ? ' TAME edits what is admitted.' : ''))
           : h('p', !gone.length ? 'Nothing is forgotten.'
               : `${capital(frameList(gone))} ${gone.length > 1 ? 'are' : 'is'} `
-                + (run.src.some(f => f < -1) ? 'blended into the averages.' : 'forgotten.'))];
+                + (run.src.some(f => f < -1) ? 'blended into the averages.'
+                   : run.policy === 'deep-forcing' ? 'compressed: chosen tokens of them stay.'
+                   : 'forgotten.'))];
 }
 
 // One pass of a chunk in one layer: the slots, what happens, and the pictures of the chunk.

@@ -44,13 +44,18 @@ let running = [];
 
 const prompt = h('input', {id: 'prompt', maxlength: 8000, value: first('prompt'), autocomplete: 'off'});
 const unknown = h('p.soft', {id: 'unknown'});
-const seed = h('input', {id: 'seed', type: 'text', inputmode: 'numeric', value: first('seed')});
-const latents = h('input', {id: 'latents', type: 'number', min: 3, max: 240, step: 3,
+const seed = h('input', {id: 'seed', inputmode: 'numeric', pattern: '[0-9]+', required: true,
+                         value: first('seed')});
+const latents = h('input', {id: 'latents', type: 'number', min: 3, max: 240, step: 3, required: true,
                             value: first('latents')});
 
 function checkWords() {
   const strange = [...new Set(prompt.value.toLowerCase().match(/[^\s,.]+/g) || [])]
     .filter(w => !KNOWN.has(w));
+  const parts = prompt.value.match(/^a (\w+) (\w+) (.+), on a (\w+) background$/);
+  Object.values(SHAPES).forEach((all, i) => {
+    if (parts && all.includes(parts[i + 1])) picks[i].querySelector('select').value = parts[i + 1];
+  });
   unknown.textContent = clean(strange.length ? 'The model was trained without '
     + `${list(strange.slice(0, 5).map(w => `"${w.slice(0, 30)}"`))}: expect something else.`
     : 'The model knows all of these words; it can draw nothing else.');
@@ -111,7 +116,7 @@ function side(cache, s, native) {
   const say = h('p', {role: 'status'}), bar = h('progress', {max: s.latents, value: 0});
   const strip = h('div.slots', {role: 'group', 'aria-label': 'slots of the cache, layer 0'});
   const event = h('div.event'), legends = h('div'), large = h('div'), caption = h('p.soft');
-  const end = h('div'), words = h('pre');
+  const end = h('div'), words = h('pre'), box = h('div.film', large, caption);
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const film = `--live-${shownFilms++ % 2}`;
   let run = null, frame = 0, later = 0, timer = 0, spoken = '';
@@ -126,11 +131,12 @@ function side(cache, s, native) {
     picture(frame);
   };
   const me = {cache, done: null, worker: new Worker('worker.js', {type: 'module'}),
-    element: h('section.side', h('h2', cache), say, bar, h('div.film', large, caption), legends, strip, event,
+    element: h('section.side', h('h2', cache), say, bar, box, legends, strip, event,
                words, end)};
   me.end = (text, kind) => {
     me.worker.terminate();
     clearInterval(timer);
+    if (!run) [box, legends, strip, event].forEach(e => e.remove());
     say.textContent = clean(text);
     say.className = kind || '';
     me.ended = true;

@@ -28,7 +28,8 @@ TT_API_BEGIN
 typedef enum tt_outcome {
     TT_PASS, TT_TIE,   /* a selection flipped inside the arithmetic's error   */
     TT_MISMATCH, TT_MISSING, TT_MISSHAPEN,
-    TT_UNCHECKED       /* nothing says what it should be: no pass, no failure */
+    TT_UNCHECKED,      /* nothing says what it should be: no pass, no failure */
+    TT_EXPECTED        /* a failure that was expected (--xfail)               */
 } tt_outcome;
 const char *tt_outcome_name(tt_outcome o);
 

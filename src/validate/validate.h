@@ -103,6 +103,13 @@ void tt_report_only(tt_report *r, const char *path);
  * (tt_cases_operators) with the candidate's result, got.safetensors, into this
  * folder, which is made. NULL: none. The text is not copied. */
 void tt_report_cases(tt_report *r, const char *folder);
+/* What fails and is named by a line of this file, a pattern as of the shell
+ * (op.linear.tiny, chunk.*.x0), is TT_EXPECTED from now on: no failure. A note
+ * says which lines name nothing that fails; # begins a comment.
+ * Errors  TT_EIO */
+tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path);
+/* Leave what passed out of the JSON report's verdicts. */
+void tt_report_failures_alone(tt_report *r);
 /* Called now and then while tt_validate_isolated waits, with what is checked at
  * the moment. */
 typedef void (*tt_place_fn)(void *user, const char *path);

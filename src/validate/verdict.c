@@ -19,7 +19,8 @@ enum { COLUMN_LEAST = 16 };
 const char *tt_outcome_name(tt_outcome o)
 {
     static const char *const name[] = {"pass", "tie", "mismatch", "missing",
-                                       "misshapen", "not judged"};
+                                       "misshapen", "not judged",
+                                       "xfail"};
     return name[o];
 }
 

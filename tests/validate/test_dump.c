@@ -395,6 +395,54 @@ static void test_reports(void)
     tt_report_free(r);
 }
 
+/* Names that are the same in every run, and failures that are expected. */
+static void test_expected(void)
+{
+    static const char *const path[] = {
+        "op.linear.tiny n=3 seed 1", "op.linear.tiny n=9000 seed 1",
+        "op.linear.huge n=1 seed 1", "chunk.0/step.1/x0", "chunk.0/step.2/x0"};
+    tt_report *r;
+    const double got[2] = {1, 2}, want[2] = {1, 3};
+    expect_ok(tt_report_new(ctx, &r, "expected", NULL), "new");
+    for (int i = 0; i < 5; i++) {
+        tt_verdict v = {.op = "linear", .rank = 1, .dim = {2},
+                        .outcome = i == 2 ? TT_PASS : TT_MISMATCH};
+        snprintf(v.path, sizeof v.path, "%s", path[i]);
+        tt_metrics_measure(&v.m, got, want, 2);
+        tt_report_add(r, &v, NULL, NULL);
+    }
+    FILE *f = fopen(at("x.txt"), "w");
+    if (f) fputs("# ours\n op.linear.* # known\n\nchunk.*.1/x0\nop.silu.*", f);
+    if (f) fclose(f);
+    expect_ok(tt_report_expect(ctx, r, at("x.txt")), "xfail");
+    expect(!tt_report_passed(r) && tt_report_count(r, TT_EXPECTED) == 3
+           && tt_report_count(r, TT_MISMATCH) == 1, "one is left");
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+    expect(!strncmp(slurp(at("r.txt")), "FAIL: first wrong tensor: "
+                    "chunk.0/step.2/x0", 43)
+           && strstr(slurp(at("r.txt")), "nothing named op.silu.* fails"),
+           "the first that is not expected, and a line without use");
+    expect_ok(tt_report_junit(ctx, r, at("r.xml")), "junit");
+    const char *xml = slurp(at("r.xml"));
+    expect(strstr(xml, "\"op.linear\" name=\"tiny\" time=\"")
+           && strstr(xml, "\"op.linear\" name=\"tiny.2\" time=\"")
+           && strstr(xml, "\"chunk.0/step.2\" name=\"x0\"")
+           && strstr(xml, "expected to fail: n=9000 seed 1: ")
+           && strstr(xml, "failures=\"1\"") && strstr(xml, "skipped=\"3\""),
+           "names without cases: %s", xml);
+    f = fopen(at("x.txt"), "w");
+    if (f) fputs("chunk.0/step.2/x0\n", f), fclose(f);
+    expect_ok(tt_report_expect(ctx, r, at("x.txt")), "xfail");
+    expect(tt_report_passed(r), "all are expected");
+    tt_report_failures_alone(r);
+    expect_ok(tt_report_json(ctx, r, at("r.json")), "json");
+    expect(!strstr(slurp(at("r.json")), "\"path\""), "nothing failed");
+    expect(tt_report_expect(ctx, r, at("not there")) == TT_EIO
+           && strstr(tt_message(ctx), "not there"), "no file");
+    tt_clear(ctx);
+    tt_report_free(r);
+}
+
 /* ---- a sampler in float32, without a run in float64 ---------------------- */
 
 enum { LATENTS = 512 };
@@ -662,6 +710,7 @@ int main(void)
     test_strided();
     test_shapes();
     test_reports();
+    test_expected();
     test_sampler();
     test_numbers();
     test_empty();

@@ -91,13 +91,15 @@ tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)
     return ctx->status;
 }
 
-int validate_finish(tt_ctx *ctx, const tt_report *r,
-                    const validate_outputs *out)
+int validate_finish(tt_ctx *ctx, tt_report *r, const validate_outputs *out)
 {
     const char *files[] = {out->json, out->junit, out->html};
     bool taken = false;      /* standard output has another report            */
     for (int i = 0; i < 3; i++)
         taken = taken || (files[i] && !strcmp(files[i], "-"));
+    if (out->xfail && tt_report_expect(ctx, r, out->xfail))
+        return validate_failed(ctx);
+    if (out->fail_only) tt_report_failures_alone(r);
     if (out->json) tt_report_json(ctx, r, out->json);
     if (out->junit) tt_report_junit(ctx, r, out->junit);
     if (out->html) tt_report_html(ctx, r, out->html);
@@ -110,9 +112,10 @@ int validate_finish(tt_ctx *ctx, const tt_report *r,
 static int words_left_out(const char *arg, const char *option)
 {
     static const char *const valued[] = {"--json", "--junit", "--html",
-                                         "--export", "--bench"};
+                                         "--export", "--bench", "--xfail"};
     static const char *const flag[] = {"--isolate", "--no-isolate", "--all",
-                                       "--overwrite", "-q", "--quiet"};
+                                       "--overwrite", "-q", "--quiet",
+                                       "--fail-only"};
     const size_t n = strcspn(arg, "=");
     const int words = arg[n] == '=' ? 1 : 2;
     if (strlen(option) == n && !strncmp(arg, option, n)) return words;

@@ -16,6 +16,8 @@ enum { VALIDATE_PASS, VALIDATE_MISMATCH, VALIDATE_USAGE, VALIDATE_DATA };
 /* Options every way has. */
 typedef struct validate_outputs {
     const char *json, *junit, *html; /* NULL: not wanted                      */
+    const char *xfail;               /* names that may fail; NULL: none       */
+    bool fail_only;                  /* JSON: nothing that passed             */
     bool all;                        /* console: passes too                   */
     bool overwrite;                  /* whatever file is there                */
 } validate_outputs;
@@ -27,6 +29,11 @@ typedef struct validate_outputs {
      "JUnit XML, for build servers"},                                          \
     {OPT_WRITE, "html", 0, offsetof(type, member.html), "FILE",                \
      "one page with maps, curves and histograms"},                             \
+    {OPT_READ, "xfail", 0, offsetof(type, member.xfail), "FILE",               \
+     "a name of the JUnit report a line (op.linear.tiny, chunk.*/x0; * and ? " \
+     "as in a shell): that it fails is expected, and no failure"},             \
+    {OPT_FLAG, "fail-only", 0, offsetof(type, member.fail_only), NULL,         \
+     "JSON without what passed"},                                              \
     {OPT_FLAG, "all", 0, offsetof(type, member.all), NULL,                     \
      "list what passed as well"},                                              \
     {OPT_FLAG, "overwrite", 0, offsetof(type, member.overwrite), NULL,         \
@@ -39,8 +46,7 @@ tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out);
 /* Write the reports that were asked for (the short one goes to standard output,
  * unless another report goes there) and return the exit status. A failure
  * recorded in ctx wins. */
-int validate_finish(tt_ctx *ctx, const tt_report *r,
-                    const validate_outputs *out);
+int validate_finish(tt_ctx *ctx, tt_report *r, const validate_outputs *out);
 /* The exit status of the failure in ctx, after printing it. */
 int validate_failed(const tt_ctx *ctx);
 /* A note with the command that checks one tensor alone: this one, with `option`

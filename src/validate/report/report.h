@@ -27,6 +27,7 @@ typedef struct error_map {
 typedef struct verdict_item {
     tt_verdict v;
     error_map *map;      /* NULL: not kept                                    */
+    double seconds;      /* since the verdict before it                       */
     struct verdict_item *next;
 } verdict_item;
 
@@ -41,7 +42,7 @@ typedef struct growth_item {
     struct growth_item *next;
 } growth_item;
 
-enum { OUTCOMES = TT_UNCHECKED + 1 };
+enum { OUTCOMES = TT_EXPECTED + 1 };
 
 struct tt_report {
     tt_arena arena;      /* holds the report itself                           */
@@ -57,6 +58,8 @@ struct tt_report {
     int64_t equal, equal_of;       /* tensors equal in every bit, of how many */
     bool apart;                    /* no failure is that of another one       */
     int maps;
+    double last;                   /* tt_now of the last verdict              */
+    bool failures_alone;           /* JSON holds no verdict that passed       */
     struct watch *watch;           /* this is the process of a backend        */
     const char *only;              /* path of the verdict to keep; NULL: all  */
     tt_place_fn place;             /* to be told what is checked; NULL: no one*/
@@ -70,6 +73,9 @@ void report_say_why(tt_report *r, const char *path, const char *why);
 void report_put(tt_report *r, const tt_verdict *v, error_map *map);
 
 bool report_failing(tt_outcome o);
+/* Characters of a path that name what was checked; the case, which differs
+ * between runs, comes after them: "op.linear.tiny n=64 c=16 seed 1". */
+size_t report_name(const char *path);
 /* Is this the first point of its curve? The points of several come in turn. */
 bool report_curve_begins(const tt_report *r, const growth_item *i);
 

@@ -190,6 +190,10 @@ def tour(b, url):
     check('nine steps', len(set(titles)) == 9, titles)
     b.key('Home')
     check('Home', b.run('location.hash') == '#tour=1')
+    for odd in 'x', '0', '-1', '1.5', '<img>', '':
+        b.open(url + '#tour=' + urllib.parse.quote(odd))
+        check(f'an odd address: {odd}', text(b, '.kicker') == ['How a long video is made, step 1 of 9'],
+              text(b, '.kicker'))
     b.run('location.hash = "#tour=6"')
     check('an address', b.wait('document.querySelector("h1").textContent.startsWith("GRAB")', 5) is not None)
 

@@ -113,7 +113,7 @@ function startTour(data) {
   document.documentElement.dataset.shown = 'tour';
   let at = 0;
   const go = i => {
-    at = Math.max(0, Math.min(STEPS.length - 1, i));
+    at = Math.max(0, Math.min(STEPS.length - 1, Math.trunc(i) || 0));
     history.replaceState(null, '', `#tour=${at + 1}`);
     const step = STEPS[at], some = only(data, step.runs);
     state = new URLSearchParams(step.state);

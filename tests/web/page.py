@@ -19,7 +19,7 @@ from browser import Browser
 
 web, tether, program = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 failed = []
-HOSTILE = '</script><img src=x onerror=document.title=1>\'"$(touch owned)`\u202e --x'
+HOSTILE = '\u2066</script><img src=x onerror=document.title=1>\'"$(touch owned)` --x'
 
 
 def check(what, good, *more):

@@ -38,7 +38,7 @@ const note = h('p', {role: 'status', id: 'state'}), sides = h('div.sides'), afte
 const go = h('button.go', {id: 'go'}, 'Generate');
 const stop = h('button', {id: 'stop', type: 'button', disabled: true}, 'Stop');
 const open = h('button', {id: 'open', type: 'button', hidden: true}, 'Open the report');
-let running = [];
+let running = [], urls = [];   // of what is to be saved
 
 // ---- the form ------------------------------------------------------------------------------------
 
@@ -155,14 +155,15 @@ function side(cache, s, native) {
     later = setTimeout(() => showPass({strip, event}, run, chunk, 0, true), still ? 0 : 350);
   };
   const finish = m => {
-    const url = URL.createObjectURL(new Blob([m.picture], {type: 'image/png'}));
+    const [url, saved] = [[m.picture, 'image/png'], [m.page, 'text/html']].map(([bytes, type]) =>
+      URL.createObjectURL(new Blob([bytes], {type})));
+    urls.push(url, saved);
     show(m.data);
     me.done = m;
     if (!still) large.replaceChildren(h('img', {src: url, alt: s.prompt}));
     caption.textContent = `${plural(m.data.runs[0].frames, 'latent frame')}, `
       + `${((4 * m.data.runs[0].frames - 3) / 16).toFixed(1)} s of video`;
     bar.value = s.latents;
-    const saved = URL.createObjectURL(new Blob([m.page], {type: 'text/html'}));
     end.replaceChildren(...[compared(m.sha256, cache, s, native),
       h('p', h('a', {href: saved, download: `${cache.replace(/[^a-z0-9.=-]/g, '_')}.html`},
                'Save its page'), ' \u00b7 ', h('a', {href: url, download: 'video.apng'}, 'Save the video'))]
@@ -224,14 +225,17 @@ const assets = () => kept ??= (async () => {
 })().catch(error => { kept = undefined; throw error; });
 
 async function begin() {
-  const s = {prompt: prompt.value, seed: seed.value.trim(), latents: latents.value};
+  // What cannot be shown in the command is not run either.
+  const s = {prompt: clean(prompt.value), seed: seed.value.trim(), latents: latents.value};
   const caches = [a.text(), b.text()].filter(c => c !== 'none');
   go.disabled = true;
   stop.disabled = false;
   open.hidden = true;
   after.replaceChildren();
   sides.replaceChildren();
+  urls.forEach(URL.revokeObjectURL);
   running = [];
+  urls = [];
   note.textContent = 'Loading the program and the model (12 MB) \u2026';
   const mine = begin.number = (begin.number || 0) + 1;
   let x;

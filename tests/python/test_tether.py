@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
+import types
 import zipfile
 
 import numpy as np
@@ -366,6 +367,33 @@ def test_members():
     check(names == mine, f"members of tt_ctx: {names}, of Ctx: {mine}")
 
 
+def test_processor():
+    """One of diffusers that calls no norm_q gets a sentence. torch is needed
+    for the import alone, so a name stands for it where it is absent."""
+    there = "torch" in sys.modules
+    sys.modules.setdefault("torch", types.ModuleType("torch"))
+    import tether_torch
+    if not there:
+        del sys.modules["torch"]
+    theirs = types.ModuleType("theirs")
+    theirs.dispatch_attention_fn = lambda q, k, v: v
+    sys.modules["theirs"] = theirs
+    block = type("Block", (), {"__module__": "theirs"})()
+    seen = tether_torch.Operators(0)
+    seen.array = np.asarray
+    undo = seen.attention(types.SimpleNamespace(blocks=[block]))
+    x = normal(1, 2, 2, 4)
+    check(theirs.dispatch_attention_fn(x, x, x) is x and not seen.calls,
+          "outside of a block")
+    seen.state["at"] = "blocks.0.attn1"
+    sentence(lambda: theirs.dispatch_attention_fn(x, x, x),
+             "blocks.0.attn1: its processor calls neither norm_q", "custom")
+    seen.state.update(q=x, k=x, pos=np.zeros((2, 3)))
+    theirs.dispatch_attention_fn(x, x, x)
+    check(len(seen.calls) == 3, "q, k and attention are seen")
+    undo.remove()
+
+
 with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     tmp = pathlib.Path(tmp)
     test_operators()
@@ -379,5 +407,6 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     test_hosts(tmp)
     test_versions()
     test_members()
+    test_processor()
 print(f"python/tether: {counts[0]} passed, {counts[1]} failed")
 sys.exit(counts[1] > 0)

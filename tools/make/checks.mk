@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 .PHONY: check-san check-static coverage check-faults faults-programs check-disk check-kill \
   check-ranks check-ranks-faults check-vdp mutation check-device test-guard check-cuda \
-  check-cuda-faults check-sass check-bits bits-programs check-bits-all fuzz libfuzzers figures
+  check-cuda-faults check-sass check-bits check-links bits-programs check-bits-all fuzz libfuzzers figures
 
 # Planted faults that validation must find, and the table of them.
 mutation: tests   ## plant every fault, 100 seeds without one: the table in build/
@@ -93,6 +93,12 @@ check-bits-all:   ## the same for every compiler, option and CPU that can be had
 $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null
 	@touch $@
+
+# Systems that no machine here has: the program and the library are compiled and
+# linked, and nothing is run. Needs zig of PyPI, whose -O0 adds what -O1 does not.
+LINKS ?= aarch64-macos x86_64-macos x86_64-freebsd
+check-links:   ## do program and library link for macOS and FreeBSD? Nothing is run
+	+@sh tests/bits/links.sh $(call quoted,$(MAKE) --no-print-directory) $(call quoted,$(ZIG)) $(LINKS)
 
 check-vdp:   ## is class vdp this CPU's VDPBF16PS? 10^9 products, a minute
 check-vdp: $(B)/tests/ops/test_vdp_unit

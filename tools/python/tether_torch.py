@@ -482,6 +482,7 @@ class Operators:
             given = dict(zip(names, args), **kwargs)
             s["first"] = path not in self.seen and given["temb"].ndim == 3
             self.seen.add(path)
+            self.state.pop("q", None), self.state.pop("k", None)
             if s["first"]:
                 table = block.scale_shift_table + given["temb"].float()
                 s["e"] = self.array(table)
@@ -528,6 +529,11 @@ class Operators:
             out = right(query, key, value, *args, **kwargs)
             at = self.state.get("at")
             if at:
+                if not {"q", "k"} <= self.state.keys():
+                    raise tether.Error(
+                        f"{at}: its processor calls neither norm_q nor norm_k, "
+                        "so what it rotates was not seen; leave operators=True "
+                        "out, or take diffusers' own processor")
                 q, k, v = (self.array(t) for t in (query, key, value))
                 for name, turned in (("q", q), ("k", k)):
                     given = {"x": self.state[name].reshape(turned.shape),

@@ -34,7 +34,7 @@ static const opt_spec options[] = {
     {OPT_FLAG, "bits", 0, offsetof(settings, bits), NULL,
      "every bit must be that of the class, whatever the dump says"},
     {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
-     "only names that match"},
+     "only names that match: of a dump of latents alone, 'chunk.*/step.4/x0'"},
     {OPT_FLAG, "partial", 0, offsetof(settings, partial), NULL,
      "their dump may lack kinds of tensors; coverage is printed. Without it "
      "every tensor of ours must be there"},

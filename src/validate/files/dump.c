@@ -292,7 +292,9 @@ static void compare_one(dump_run *d, const tt_entry *ours)
     if (!theirs) {
         if (d->opt->partial && !knows_kind(d, ours->name)) return;
         v.outcome = TT_MISSING;
-        snprintf(v.hint, sizeof v.hint, "not in %.160s", d->opt->got);
+        snprintf(v.hint, sizeof v.hint, "not in %.90s%s", d->opt->got,
+                 d->opt->partial ? ", which has some of its kind; --filter "
+                 "NAMES compares what is there" : "");
     } else if (d->opt->arith
                ? !tt_shape_fits(&theirs->t, v.rank, v.dim)
                  || tt_dtype_is_real(theirs->t.dtype)

@@ -10,6 +10,8 @@
 #               can read after 60 latents, and drift over the last quarter
 #   retention   ref_data/pictures/retention.png, of those runs (needs chromium)
 #   demo        ref_data/pictures/demo.png
+#   moving      ref_data/pictures/moving.png, the animation of README.md (needs
+#               ffmpeg)
 #   card        the tables of ref_data/demo/README.md (needs numpy)
 #   drift       ref_data/demo/policies.md (needs numpy; hours)
 #   error       the table of errors of src/ops/README.md (OpenBLAS's columns
@@ -116,9 +118,33 @@ demo() {   # the page's file is packed tighter: its pixels are compared
     fi
 }
 
+# Three policies next to each other, each pixel three wide, in 64 colours.
+moving() {
+    between="pad=iw+2:ih:0:0:white"
+    for name in fifo deep-sink tether; do
+        "$program" generate -q -m $model -s 0 --latents 60 --cache "$name" \
+            -p "a purple square moves down and bounces, on a gray background" \
+            -o "$work/moving-$name.y4m" --overwrite || exit 1
+    done
+    ffmpeg -v error -y -i "$work/moving-fifo.y4m" \
+        -i "$work/moving-deep-sink.y4m" -i "$work/moving-tether.y4m" \
+        -filter_complex "[0]${between}[a];[1]${between}[b];[a][b][2]hstack=3,\
+scale=iw*3:-1:flags=neighbor,split[x][y];[x]palettegen=max_colors=64:\
+reserve_transparent=0[p];[y][p]paletteuse=dither=none" \
+        -f apng -plays 0 -pred mixed "$work/moving.png" || exit 1
+    for picture in "$work/moving.png" ref_data/pictures/moving.png; do
+        ffmpeg -v error -i "$picture" -f framemd5 - | grep -v '^#' \
+            > "$work/frames-$(dirname "$picture" | tr / -)" || exit 1
+    done
+    if cmp -s "$work/frames-ref_data-pictures" \
+           "$work/frames-$(echo "$work" | tr / -)"
+    then echo "moving.png: the same pictures"
+    else echo "moving.png: differs from $work/moving.png"; wrong=1; fi
+}
+
 for what; do
     case $what in
-    policies | retention | demo) $what ;;
+    policies | retention | demo | moving) $what ;;
     card) python3 tools/demo_model/evaluate.py prompts &&
           python3 tools/demo_model/evaluate.py vae --count 32 || exit 1 ;;
     drift) python3 tools/demo_model/policies.py --out "$work/drift_240" &&

@@ -60,6 +60,8 @@ typedef struct tt_recorder_options {
     uint64_t seed;
     int64_t sample;
     const char *video, *sheet; /* made from this run; NULL: none              */
+    bool during;             /* run.json and the trace are there during the run,
+                                for who looks on                              */
     bool follows;            /* of a rank other than 0, whose recorder has a
                                 folder and features: writes nothing           */
 } tt_recorder_options;

@@ -85,9 +85,9 @@ void report_film(FILE *f, tt_ctx *ctx, const tt_recording *r, int64_t wide)
 {
     tt_arena mem = {0};
     film s = {0};
-    if (!r->video || !files_exist(r->video) || r->n < 1 || r->n > FRAMES_MAX)
-        return;
-    if (film_read(ctx, &mem, &s, r->video, r->n, wide)) {
+    const int64_t n = r->latents ? r->n : r->frames; /* a run goes on */
+    if (!r->video || !files_exist(r->video) || n < 1 || n > FRAMES_MAX) return;
+    if (film_read(ctx, &mem, &s, r->video, n, wide)) {
         tt_warn(ctx, "%s: no frames in the report: %s", r->video,
                 tt_message(ctx));
         tt_clear(ctx);

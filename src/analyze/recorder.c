@@ -430,6 +430,18 @@ static void look_at_cache(tt_recorder *r, int64_t start, int64_t frames)
     r->nchunks++;
 }
 
+/* A long trace is written after fewer chunks: all of them together stay a small
+ * multiple of the last. */
+static void write_so_far(tt_recorder *r)
+{
+    const tt_arena_mark m = tt_arena_here(&r->ctx->scratch);
+    if (!r->opt.during || !r->opt.folder || r->ctx->status
+        || r->nchunks % (1 + r->nchunks / 64)) return;
+    recorder_write_trace(r, in_folder(r, "trace.safetensors"));
+    if (!r->ctx->status) recorder_write_run(r, in_folder(r, "run.json"));
+    tt_arena_reset(&r->ctx->scratch, m);
+}
+
 tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
                             const tt_real *latents)
 {
@@ -440,6 +452,7 @@ tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
     if (latents && r->latents) tt_st_append(r->latents, 1, frames, latents);
     for (int64_t f = 0; latents && r->measures && f < frames; f++)
         TT_TRY(add_features(r, start + f));
+    write_so_far(r);
     return ctx->status;
 }
 

@@ -22,7 +22,8 @@ static const char containers[] =
 
 /* Every picture gets a tick of its own, longer than any picture is shown, and
  * so comes once: the option that says so has another name in each version. */
-tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path)
+tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path,
+                          const char *format)
 {
     char url[4200];
     *v = (ffmpeg_in){.child = {.fd = -1}};
@@ -36,9 +37,11 @@ tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path)
                        path);
     const char *const argv[] = {
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error",
-        "-protocol_whitelist", "file", "-format_whitelist", containers, "-i",
-        url, "-map", "0:v:0", "-an", "-sn", "-vf", "settb=1000,setpts=N", "-r",
-        "1/1000", "-f", "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24",
+        "-protocol_whitelist", "file", "-format_whitelist", containers,
+        format ? "-f" : "-protocol_whitelist",        /* or the same again */
+        format ? format : "file", "-i", url, "-map", "0:v:0", "-an", "-sn",
+        "-vf", "settb=1000,setpts=N", "-r", "1/1000", "-f",
+        "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24",
         "-protocol_whitelist", "pipe", "pipe:1", NULL};
     return ffmpeg_start(ctx, &v->child, "read", path, argv);
 }

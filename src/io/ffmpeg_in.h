@@ -10,8 +10,11 @@ typedef struct ffmpeg_in {
     ffmpeg child;           /* ffmpeg_abort ends it at any time               */
 } ffmpeg_in;
 
-/* Decode `path`, which must outlive it. TT_EUNSUPPORTED without ffmpeg. */
-tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path);
+/* Decode `path`, which must outlive it, of that format (NULL: ffmpeg finds it;
+ * it takes an animated PNG with a long text before its frames for a picture).
+ * TT_EUNSUPPORTED without ffmpeg. */
+tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path,
+                          const char *format);
 /* The size of the next frame; *more is false, and ffmpeg's exit status
  * checked, at the end. */
 tt_status ffmpeg_in_header(tt_ctx *ctx, ffmpeg_in *v, int64_t *width,

@@ -108,10 +108,10 @@ static tt_status open_y4m(tt_video_in *v)
     return TT_OK;
 }
 
-static tt_status open_ffmpeg(tt_video_in *v)
+static tt_status open_ffmpeg(tt_video_in *v, const char *format)
 {
     v->source = SOURCE_FFMPEG;
-    TT_TRY(ffmpeg_in_start(v->ctx, &v->ffmpeg, v->path));
+    TT_TRY(ffmpeg_in_start(v->ctx, &v->ffmpeg, v->path, format));
     TT_TRY(ffmpeg_in_header(v->ctx, &v->ffmpeg, &v->width, &v->height,
                             &v->waiting));
     if (v->waiting) return TT_OK;
@@ -127,7 +127,7 @@ static tt_status open_other(tt_video_in *v)
     TT_TRY(io_map_open(v->ctx, &f, v->path));
     const int o = picture_orientation_other(f.data, (size_t)f.size);
     io_map_close(&f);
-    if (o == 1) return open_ffmpeg(v);
+    if (o == 1) return open_ffmpeg(v, NULL);
     return tt_fail(v->ctx, TT_EUNSUPPORTED, "%s has the EXIF orientation %d, "
                    "which is applied to PNG and JPEG pictures alone; save it "
                    "as one of these", v->path, o);
@@ -155,7 +155,7 @@ static bool is_animated(const io_map *f)
 /* Rectangles drawn over each other: ffmpeg's work, where it is there. */
 static tt_status open_animation(tt_video_in *v)
 {
-    if (ffmpeg_found()) return open_ffmpeg(v);
+    if (ffmpeg_found()) return open_ffmpeg(v, "apng");
     return tt_fail(v->ctx, TT_EUNSUPPORTED, "%s is an animated PNG, whose "
                    "frames are read through the `ffmpeg` program, which was "
                    "not found on PATH; install it, or write the video as .y4m "

@@ -175,7 +175,7 @@ static const tt_setting fixed[] = {
     {TT_SETTING_TEXT, "analyze", 0, AT(analyze), "FOLDER",
      "record the run: latents, what was in the cache, statistics of keys and "
      "values, for `tether analyze` and `explain`, and index.html, a page that "
-     "shows it"},
+     "shows it. With --decode during the record can be read meanwhile"},
     {TT_SETTING_TEXT, "label", 0, AT(label), "NAME",
      "what the run is called in tables and legends (default: the policy)"},
     {TT_SETTING_WRITE, "trace-cache", 0, AT(trace), "FILE",

@@ -79,6 +79,7 @@ static tt_status open_recorder(tt_ctx *ctx, tt_run *run)
     const tt_recorder_options o = {
         .folder = v->files.analyze, .trace = v->files.trace, .C = v->C,
         .h = v->opt.h, .w = v->opt.w, .features = true,
+        .during = !strcmp(run->s.decode, "during"),
         .label = run->s.label, .prompt = v->what.text,
         .scene = v->scene, .nscenes = v->opt.nscenes,
         .seed = v->opt.noise.seed, .sample = v->opt.noise.sample,

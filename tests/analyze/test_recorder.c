@@ -35,6 +35,18 @@ static void one_pass(tt_cache *cache, const tt_pass *p)
     }
 }
 
+/* The folder while the run goes on: the trace of `chunks` chunks. */
+static void expect_so_far(const char *name, int64_t chunks)
+{
+    tt_recording *r = NULL;
+    if (!expect_ok(tt_recording_open(ctx, &r, at(name)), "during the run"))
+        return;
+    expect(r->chunks == chunks && !r->latents && !r->features
+           && !strcmp(r->prompt, "a \"cat\""), "after %lld chunks: %lld",
+           (long long)chunks, (long long)r->chunks);
+    tt_recording_close(r);
+}
+
 /* Record `chunks` chunks of `frames` frames. */
 static bool record(const char *name, const tt_policy_options *opt,
                    int64_t frames, int64_t chunks)
@@ -44,6 +56,7 @@ static bool record(const char *name, const tt_policy_options *opt,
                              .first_chunk = frames, .frames = frames * chunks};
     tt_recorder_options o = {.folder = at(name), .C = 1, .h = 1, .w = 2,
                              .features = true, .prompt = "a \"cat\"",
+                             .during = chunks != 5,
                              .seed = 7, .video = "x.mp4"};
     tt_cache *cache;
     tt_recorder *rec;
@@ -61,6 +74,7 @@ static bool record(const char *name, const tt_policy_options *opt,
         p.step = 1;
         one_pass(cache, &p);
         expect_ok(tt_recorder_chunk(rec, p.start, frames, z), "chunk");
+        if (o.during) expect_so_far(name, c + 1);
     }
     bool ok = expect_ok(tt_recorder_finish(rec), "finish");
     tt_cache_close(cache);

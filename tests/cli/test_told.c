@@ -29,6 +29,10 @@ static void test_inside(void)
     expect(f && !fclose(f) && run("generate -q -t 1 -m %s --prompt-file long "
            "-W 64 -H 64 --latents 3 -o long.mp4", demo) == 0, "a long prompt: "
            "%s", said);
+    /* before the frames of an animated PNG it is in the way of ffmpeg */
+    expect(run("generate -q -t 1 -m %s --prompt-file long -W 64 -H 64 "
+               "--latents 3 -o longer.apng --analyze told", demo) == 0
+           && !strstr(said, "no frames in the report"), "its film: %s", said);
     expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
                "--latents 3 -s 77 -o j.mp4", demo) == 0
            && holds("j.mp4", "a red circle\nSteps: 4, ")

@@ -9,7 +9,8 @@
 #              the generic kernels, which engines without a fused multiply-add take
 #   node       a video of 9 latents, where the relaxed multiply-add is fused and
 #              where the engine is told that the CPU has none
-#   Chromium   the page makes a video; its digest is the native one
+#   Chromium   the live page: digests, Stop, knobs, a hostile prompt; the nine
+#              steps of the tour (page.py)
 this=web
 . tests/script.sh
 build=$1
@@ -53,17 +54,14 @@ if command -v node >/dev/null; then
     in_node "not fused" "$relaxed --no-enable-fma3"
 else skip "node is not installed"; fi
 
-# The page says its digest in its text.
+# The live page and the tour; digests as the native program has them.
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 if [ -n "$browser" ]; then
-    "$build/tether" generate -q -m ref_data/demo -o "$tmp/p.apng" --latents 42 --latents-out \
-        "$tmp/page.safetensors" \
-        -p "a red circle moves left and bounces, on a blue background" > "$tmp/log" 2>&1 ||
-        fail "native: $(cat "$tmp/log")"
-    want=$(sha256sum < "$tmp/page.safetensors")
-    python3 tests/web/page.py $web "$browser" > "$tmp/page" 2>&1
-    tail -n 1 "$tmp/page"
-    if grep -q "latents.safetensors: ${want%% *}" "$tmp/page"; then pass
-    else fail "the page: $(tail -n 5 "$tmp/page")"; fi
+    python3 tests/web/page.py $web "$build/tether" "$browser" > "$tmp/page" 2>&1
+    ended=$?
+    grep -v '^ok' "$tmp/page"
+    good=$(grep -c '^ok' "$tmp/page")
+    if [ "$ended" = 0 ] && [ "$good" -gt 200 ]; then pass
+    else fail "the page: $good good, status $ended"; fi
 else skip "Chromium is not installed"; fi
 total

@@ -1,47 +1,221 @@
-"""Open build/web in a headless Chromium, let it generate, print what it shows.
+"""The live page and the tour in a headless Chromium, compared with the native program.
 
-    page.py FOLDER BROWSER
+    page.py WEB TETHER BROWSER [PART ...]      WEB: what `make web` has made; parts: below
 
 SPDX-License-Identifier: Apache-2.0
-
-The page posts what it shows to the server that it comes from (?run), here.
 """
 import functools
 import http.server
+import json
+import os
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+import urllib.parse
 
-folder, browser = sys.argv[1:3]
-ended = threading.Event()
-result = b''
+from browser import Browser
+
+web, tether, program = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+failed = []
+HOSTILE = '\u2066</script><img src=x onerror=document.title=1>\'"$(touch owned)` --x'
+
+
+def check(what, good, *more):
+    print('ok' if good else 'FAIL', what, *('' if good else more))
+    if not good:
+        failed.append(what)
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
-    extensions_map = {'.js': 'text/javascript', '.html': 'text/html', '.wasm': 'application/wasm',
-                      '': 'application/octet-stream'}
-
-    def do_POST(self):
-        global result
-        result = self.rfile.read(int(self.headers['Content-Length']))
-        self.send_response(204)
-        self.end_headers()
-        ended.set()
-
     def log_message(self, *args):
         pass
 
 
-server = http.server.ThreadingHTTPServer(('127.0.0.1', 0),
-                                         functools.partial(Server, directory=folder))
+def text(b, selector):
+    return b.run(f'[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)')
+
+
+def click(b, name):
+    b.run(f'document.getElementById("{name}").click()')
+
+
+def ends(b, seconds=240):
+    return b.wait('/^(Done|Not|Stopped|Error)/.test(document.getElementById("state").textContent)', seconds)
+
+
+def fits(b, what):
+    for width in 1280, 380:
+        b.resize(width)
+        check(f'{what}: nothing sticks out at {width}', b.beyond() == 0, b.beyond())
+    b.resize(1280)
+
+
+def two_policies(b, url):
+    """The settings of the page as it opens."""
+    b.open(url)
+    fits(b, 'the form')
+    click(b, 'go')
+    b.wait('document.querySelector(".side")')
+    begin, steps, pictures = time.monotonic(), set(), set()
+    while not b.run('/^Done|^Not/.test(document.getElementById("state").textContent)'):
+        steps.update(text(b, '.event b'))
+        pictures.update(text(b, '.film p'))
+        if time.monotonic() - begin > 240:
+            break
+    print(f'two videos of 42 latents: {time.monotonic() - begin:.1f} s, {len(steps)} passes seen')
+    check('strips grow', len([s for s in steps if 'noisy' in s]) >= 5, steps)
+    check('films grow', len(pictures) >= 5, pictures)
+    check('two sides', text(b, '.side h2') == ['tether', 'fifo'], text(b, '.side h2'))
+    with open(f'{web}/native.json') as f:
+        native = json.load(f)
+    check('digests', text(b, 'code.here') == [native['tether'], native['fifo']], text(b, 'code.here'))
+    check('native digests stand beside', text(b, 'code.native') == text(b, 'code.here'))
+    check('equal', text(b, '.equal') == ['The same bits as the native program.'] * 2, text(b, '.equal'))
+    fits(b, 'two runs')
+    click(b, 'open')
+    check('the report', 'Two policies on the same noise' in text(b, 'h1'), text(b, 'h1'))
+    check('both are in its table', b.run('[...document.querySelectorAll("tbody td:first-child")]'
+                                         '.slice(0, 2).map(e => e.textContent)') == ['tether', 'fifo'])
+    fits(b, 'the report')
+
+
+def all_policies(b, url):
+    """Each has the native digest, with the knobs that the page shows as usual."""
+    with open(f'{web}/native.json') as f:
+        native = json.load(f)
+    names = [n for n in native if n not in ('tether', 'fifo')]
+    for one, other in zip(names, names[1:] + names[:1]):
+        if names.index(one) % 2:
+            continue
+        knobs = b.open(url + f'#a={one}&b={other}') or b.run(
+            '[...document.querySelectorAll("[data-knob]")].map(k => k.dataset.usual)')
+        click(b, 'go')
+        ends(b)
+        got = dict(zip(text(b, '.side h2'), text(b, 'code.here')))
+        for name in {one, other}:
+            check(f'{name}: digest', got.get(name) == native[name], got, text(b, '.side pre'))
+        check(f'{one} and {other}: knobs', len(knobs) or 'full' in (one, other))
+        fits(b, f'{one} and {other}')
+    policies = dict(line.strip("  ',];\n").partition(' ')[::2] for line in open('tools/web/page.js')
+                    if line.startswith("  '") and line.rstrip(",];\n").endswith("'"))
+    for name in native:
+        spec = ':'.join([name, *policies[name].split()])
+        done = subprocess.run([tether, 'generate', '--plan', '-m', f'{web}/demo', '--cache', spec, '-q'],
+                              capture_output=True, text=True)
+        check(f'{spec} is what the program takes', done.returncode == 0, done.stderr)
+
+
+def stops(b, url):
+    b.open(url + '#latents=240')
+    click(b, 'go')
+    b.wait('document.querySelectorAll(".side .slot").length > 30')
+    begin = time.monotonic()
+    click(b, 'stop')
+    check('it says so', text(b, '#state') == ['Stopped.'], text(b, '#state'))
+    check('at once', time.monotonic() - begin < 1)
+    time.sleep(0.6)     # the animation of the last chunk
+    before = b.run('document.querySelector(".sides").innerHTML')
+    time.sleep(2)
+    check('nothing goes on', b.run('document.querySelector(".sides").innerHTML') == before)
+    check('another run may begin', not b.run('document.getElementById("go").disabled'))
+
+
+def same_command(b, url, what, state):
+    """A run whose digest is not stored; the command that the page names makes it."""
+    b.open(url + state)
+    click(b, 'go')
+    check(f'{what}: done', ends(b) is not None and text(b, '#state') == ['Done: 1 run.'],
+          text(b, '#state'), text(b, '.side pre'))
+    lines = text(b, '.side pre code')
+    if not lines:
+        return check(f'{what}: names a command', False)
+    command = lines[0].replace('build/tether', tether).replace('-m ref_data/demo', f'-m {web}/demo')
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(['sh', '-c', command], cwd=folder, capture_output=True, text=True)
+        names = subprocess.run(['ls', folder], capture_output=True, text=True).stdout.split()
+    check(f'{what}: the command has the digest', text(b, 'code.here') == done.stdout.split()[-2:-1],
+          text(b, 'code.here'), done.stdout, done.stderr)
+    check(f'{what}: and makes nothing else', sorted(names) == ['latents.safetensors', 'video.apng'], names)
+
+
+def hostile(b, url):
+    same_command(b, url, 'a hostile prompt', '#b=none&latents=6&prompt=' + urllib.parse.quote(HOSTILE))
+    check('no element of it', not b.run('document.querySelector("img[src=x]")'))
+    check('its title', b.run('document.title') == 'tether in the browser')
+    click(b, 'open')
+    check('nor in the report', not b.run('document.querySelector("img[src=x]")'))
+    fits(b, 'a hostile prompt')
+
+
+def refused(b, url):
+    b.open(url + '#a=tether:budget=1&b=none')
+    click(b, 'go')
+    check('a knob that cannot be: ends', ends(b, 30) is not None)
+    check('and says why', 'budget' in ''.join(text(b, '.side pre')), text(b, '.side pre'))
+
+
+def tour(b, url):
+    b.open(url)
+    states = [('chunk 0 of', 'noisy'), ('chunk 4 of', 'clean'), ('chunk 7 of', 'noisy'), None,
+              ('chunk 14 of', 'clean'), ('chunk 7 of', 'clean'), ('chunk 7 of', 'clean'), None, None]
+    titles = []
+    for k in range(9):
+        check(f'step {k + 1}: its address', b.run('location.hash') == f'#tour={k + 1}')
+        titles += text(b, 'h1')
+        check(f'step {k + 1}: five sentences', len(text(b, '.tour li')) == 5)
+        at = b.run('(document.querySelector(".follow output") || {}).textContent')
+        check(f'step {k + 1}: its state', at is None if states[k] is None
+              else all(w in at for w in states[k]), at)
+        fits(b, f'step {k + 1}')
+        shown = {part: b.run(f'[...document.querySelectorAll(".part-{part}")].some(e => e.offsetHeight)')
+                 for part in ('cache', 'grab', 'tame')}
+        want = {5: 'grab', 6: 'tame'}.get(k, None if states[k] is None else 'cache')
+        check(f'step {k + 1}: its part', [p for p in shown if shown[p]] == ([want] if want else []), shown)
+        for link in b.run('[...document.querySelectorAll(".tour a, .source a")].map(e => '
+                          'e.getAttribute("href"))'):
+            file, name = (link.split('#:~:text=') + [''])[:2]
+            with open(f'{web}/tour/{file}') as f:
+                check(f'step {k + 1}: {link}', name.replace('%28', '(') in f.read())
+        if k == 5:
+            page = b.run('document.querySelector("main").textContent')
+            with open('src/golden/README.md') as f:
+                rows = [line.strip('| \n').split(' | ') for line in f
+                        if line.rstrip().endswith(('keep |', 'drop |'))]
+            check('17 rows of the lesson', len(rows) == 17)
+            for frame, mass, diversity, score, what in rows:
+                check(f'frame {frame} as in the lesson', all(x in page for x in (mass, diversity, score)))
+        b.key('ArrowRight')
+    check('nine steps', len(set(titles)) == 9, titles)
+    b.key('Home')
+    check('Home', b.run('location.hash') == '#tour=1')
+    for odd in 'x', '0', '-1', '1.5', '<img>', '':
+        b.open(url + '#tour=' + urllib.parse.quote(odd))
+        check(f'an odd address: {odd}', text(b, '.kicker') == ['How a long video is made, step 1 of 9'],
+              text(b, '.kicker'))
+    b.run('location.hash = "#tour=6"')
+    check('an address', b.wait('document.querySelector("h1").textContent.startsWith("GRAB")', 5) is not None)
+
+
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(Server, directory=web))
 threading.Thread(target=server.serve_forever, daemon=True).start()
-with tempfile.TemporaryDirectory() as profile:
-    page = subprocess.Popen(
-        [browser, '--headless', '--no-sandbox', '--disable-gpu', f'--user-data-dir={profile}',
-         '--remote-debugging-port=0', f'http://127.0.0.1:{server.server_port}/?run'],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    ended.wait(300)
-    page.terminate()
-    page.wait()
-print(result.decode() or 'no answer of the page in 300 s')
+url = f'http://127.0.0.1:{server.server_port}/'
+browser = Browser(program)
+parts = {
+    'two': lambda: two_policies(browser, url),
+    'all': lambda: all_policies(browser, url),
+    'stop': lambda: stops(browser, url),
+    'knobs': lambda: same_command(browser, url, 'knobs',
+                                  '#a=tether:alpha=0:budget=12&b=none&latents=15&seed=7'),
+    'hostile': lambda: hostile(browser, url),
+    'refused': lambda: refused(browser, url),
+    'tour': lambda: tour(browser, url + 'tour/index.html')}
+try:
+    for name in sys.argv[4:] or parts:
+        parts[name]()
+    check('no word on the console', not browser.said, browser.said)
+finally:
+    browser.close()
+print(f'the page: {len(failed)} failed')
+sys.exit(bool(failed))

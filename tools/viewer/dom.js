@@ -82,9 +82,12 @@ function facts(pairs) {
     h('dd', name === 'command' ? h('code', value) : value)]));
 }
 
-// Where the definition of what is shown stands.
+// Where the definition of what is shown stands. The tour has the files next to it.
+const linked = (file, name, word) => document.documentElement.dataset.shown === 'tour'
+  ? h('a', {href: `golden/${file}${name && `#:~:text=${name}%28`}`}, h('code', word)) : h('code', word);
+
 const source = (equation, names, file) => h('p.source', equation && `${equation}: `,
-  names.map((n, i) => [i ? ', ' : '', h('code', n)]), ' in ', h('code', `src/golden/${file}`));
+  names.map((n, i) => [i ? ', ' : '', linked(file, n, n)]), ' in ', linked(file, '', `src/golden/${file}`));
 
 const folded = (summary, ...inside) => h('details', h('summary', summary), inside);
 

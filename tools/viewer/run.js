@@ -130,6 +130,7 @@ function grabPanel(run, round) {
     h('p', 'The score is importance + alpha \u00d7 diversity. Importance: how much the queries of the '
       + 'chunk attend to the frame. Diversity: 1 less redundancy, which is the importance of the '
       + 'neighbour nearest in time and weight. Move alpha to choose anew from the same numbers.'),
+    words(['alpha', 'candidate', 'importance', 'diversity', 'margin']),
     h('div.controls', slider, out, h('button', {type: 'button', click: back}, 'as in the run')), room,
     source('Eqs. 5 to 10', ['grab_score', 'grab_importance', 'grab_time_scale', 'grab_redundancy',
                             'grab_diversity', 'grab_select'], 'tethercache.c')];
@@ -209,7 +210,7 @@ function tamePanel(run, edits) {
   return [h('h3', 'TAME: how an admitted frame is edited'),
     h('p', 'Each channel of its keys and values is drawn by tau towards mean and deviation of the '
       + 'trusted frames: the sinks and the members before this round. tau = 0 leaves it, tau = 1 gives '
-      + 'it their statistics.'),
+      + 'it their statistics.'), words(['tau', 'trusted frames']),
     h('div.controls', frame, slider, out, h('button', {type: 'button', click: back}, 'as in the run')),
     room, source('Eqs. 11 to 13', ['edit_admitted', 'tame_stat', 'tame_edit'], 'tethercache.c')];
 }
@@ -242,8 +243,41 @@ function whatHappens(run, chunk, layer, clean) {
             + (kept.length && run.tau > 0 ? ' TAME edits what is admitted.' : ''))
           : h('p', !gone.length ? 'Nothing is forgotten.'
               : `${capital(frameList(gone))} ${gone.length > 1 ? 'are' : 'is'} `
-                + (run.src.some(f => f < -1) ? 'blended into the averages.' : 'forgotten.'))];
+                + (run.src.some(f => f < -1) ? 'blended into the averages.'
+                   : run.policy === 'deep-forcing' ? 'compressed: chosen tokens of them stay.'
+                   : 'forgotten.'))];
 }
+
+// One pass of a chunk in one layer: the slots, what happens, and the pictures of the chunk.
+function showPass({strip, event, screen}, run, chunk, at, clean) {
+  const newest = run.start[chunk] + run.count[chunk] - 1;
+  const now = slotsAt(run, chunk, at);
+  const before = chunk ? slotsAt(run, chunk - 1, at) : [];
+  const has = (set, f) => set.some(x => x.frame === f);
+  // The chunk has the slots of what leaves; members stay where they are until the clean pass.
+  const stays = x => x.region === 'memory' && run.grab;
+  // What GRAB will decide on has left its slot, and no query sees it.
+  const decided = (run.grab || []).some(r => r.chunk === chunk && r.layer === at);
+  const waits = x => decided && !['sink', 'memory'].includes(x.region)
+    && !now.some(y => y.frame === x.frame && y.region !== 'memory');
+  const noisy = x => ({...x, region: x.region === 'new' ? 'recent' : x.region,
+    slot: stays(x) ? x.slot : waits(x) ? null : now.find(y => y.frame === x.frame)?.slot ?? null});
+  const admitted = x => chunk && x.frame >= 0 && (!has(before, x.frame) || (x.region === 'memory'
+    && !['memory', 'sink'].includes(before.find(y => y.frame === x.frame).region)));
+  moveTo(strip, clean ? now.map(x => slotBox(run, x, newest, admitted(x) ? 'entered' : ''))
+    : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run, noisy(x), newest,
+         waits(x) || (x.frame >= 0 && !has(now, x.frame) && !stays(x)) ? 'leaves' : '')),
+       ...now.filter(x => x.region === 'new').map(x => slotBox(run, x, newest, ''))]);
+  event.replaceChildren(...whatHappens(run, chunk, at, clean));
+  if (screen)
+    screen.replaceChildren(...Array.from({length: run.count[chunk]}, (_, k) => run.start[chunk] + k)
+      .map(f => h('figure', cell(run, f, Math.max(128, run.film ? run.film.width : 0),
+        'div.cell.large') || '', h('figcaption', `frame ${f}, ${seconds(f)}`))));
+}
+
+const regions = run => legend([['var(--sink)', 'sink'], ['var(--memory)', 'memory'],
+  ['var(--recent)', 'recent'], ['var(--new)', 'new'],
+  run.src.some(f => f < -1) ? ['var(--average)', 'average'] : null].filter(Boolean));
 
 // The whole view of a run with a trace.
 function runView(run) {
@@ -254,39 +288,15 @@ function runView(run) {
     Array.from({length: run.layers}, (_, i) => h('option', {value: i}, `layer ${i}`)));
   let shown = '';
   const show = i => {
-    const chunk = i >> 1, clean = i % 2 === 1, at = +layer.value;
-    const newest = run.start[chunk] + run.count[chunk] - 1;
-    const now = slotsAt(run, chunk, at);
-    const before = chunk ? slotsAt(run, chunk - 1, at) : [];
-    const has = (set, f) => set.some(x => x.frame === f);
-    // The chunk has the slots of what leaves; members stay where they are until the clean pass.
-    const stays = x => x.region === 'memory' && run.grab;
-    // What GRAB will decide on has left its slot, and no query sees it.
-    const decided = (run.grab || []).some(r => r.chunk === chunk && r.layer === at);
-    const waits = x => decided && !['sink', 'memory'].includes(x.region)
-      && !now.some(y => y.frame === x.frame && y.region !== 'memory');
-    const noisy = x => ({...x, region: x.region === 'new' ? 'recent' : x.region,
-      slot: stays(x) ? x.slot
-        : waits(x) ? null : now.find(y => y.frame === x.frame)?.slot ?? null});
-    const boxes = clean
-      ? now.map(x => slotBox(run, x, newest, chunk && x.frame >= 0 && (!has(before, x.frame)
-          || (x.region === 'memory' && !['memory', 'sink'].includes(before.find(y => y.frame === x.frame)
-            .region)))
-          ? 'entered' : ''))
-      : [...before.filter(x => x.region !== 'empty').map(x => slotBox(run, noisy(x), newest,
-          waits(x) || (x.frame >= 0 && !has(now, x.frame) && !stays(x)) ? 'leaves' : '')),
-         ...now.filter(x => x.region === 'new').map(x => slotBox(run, x, newest, ''))];
-    moveTo(strip, boxes);
-    event.replaceChildren(...whatHappens(run, chunk, at, clean));
-    screen.replaceChildren(...Array.from({length: run.count[chunk]}, (_, k) => run.start[chunk] + k)
-      .map(f => h('figure', cell(run, f, Math.max(128, run.film ? run.film.width : 0),
-        'div.cell.large') || '', h('figcaption', `frame ${f}, ${seconds(f)}`))));
+    const chunk = i >> 1, at = +layer.value;
+    showPass({strip, event, screen}, run, chunk, at, i % 2 === 1);
     if (shown === `${chunk} ${at}`) return;
     shown = `${chunk} ${at}`;
     const rounds = (run.grab || []).filter(r => r.chunk === chunk && r.layer === at);
     const edits = (run.edits || []).filter(e => e.chunk === chunk && e.layer === at);
-    decisions.replaceChildren(...rounds.flatMap(r => grabPanel(run, r)),
-      ...(edits.length ? tamePanel(run, edits) : []),
+    decisions.replaceChildren(
+      ...rounds.map(r => h('section.part-grab', grabPanel(run, r))),
+      ...(edits.length ? [h('section.part-tame', tamePanel(run, edits))] : []),
       ...(run.grab && !rounds.length ? [h('p.soft', 'No decision in this chunk: GRAB begins when the '
         + 'cache is full.')] : []));
   };
@@ -296,14 +306,12 @@ function runView(run) {
   const chunk = (run.grab || []).length ? run.grab[0].chunk : run.chunks - 1;
   layer.value = asked('layer', 0, run.layers - 1) ?? 0;
   time.go(2 * (asked('chunk', 0, run.chunks - 1) ?? chunk) + (state.get('pass') !== 'noisy'));
-  const used = new Set(run.src);
-  return [h('h2', {id: 'cache'}, `What the cache holds: ${run.label}`),
+  return [h('section.part-cache', h('h2', {id: 'cache'}, `What the cache holds: ${run.label}`),
     h('p', 'One box is one slot of the cache: room for the keys and values of a frame. The strip is the '
       + 'cache of one layer. Play, or step: noisy passes, clean pass, next chunk.'),
-    h('div.follow', time.element), screen, h('div.controls', layer, legend([
-      ['var(--sink)', 'sink'], ['var(--memory)', 'memory'], ['var(--recent)', 'recent'],
-      ['var(--new)', 'new'], used.has(-2) || used.has(-3) ? ['var(--average)', 'average'] : null]
-      .filter(Boolean))), strip, event,
+    words(['noisy pass', 'clean pass', 'slot', 'sink', 'memory', 'recent', 'age', 'position']),
+    h('div.follow', time.element), screen, h('div.controls', layer, regions(run)), strip, event,
     source(run.policy === 'tether' ? 'Eqs. 2 and 3' : '', ['make_chunk'], 'sampler.c'),
-    source('', ['cache_attention', 'by_slot'], 'cache.c'), decisions];
+    source('', ['cache_attention'], 'cache.c'), POSITIONS[run.policy] === 'slot'
+      ? source('', ['by_slot'], 'cache.c') : source('', ['by_time'], 'cache.c')), decisions];
 }

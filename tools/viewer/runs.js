@@ -124,7 +124,7 @@ function drift(data) {
       + 'the same video.' : `all frames of ${data.reference}.`,
       ' Motion: how far a latent frame is from the one before.',
       many && ' Curves are running means over 12 frames; the numbers above are not.'),
-    h('div.plots', latents, motion.length > 0 && curves('Motion', motion,
+    words(['drift', 'motion']), h('div.plots', latents, motion.length > 0 && curves('Motion', motion,
       {x: 'latent frame (4 = 1 s)', y: 'root mean square'})),
     cached.some(Boolean) && folded('Drift of what enters the cache: keys and values',
                                    h('div.plots', cached))];
@@ -139,6 +139,7 @@ function retention(runs) {
   return [h('h2', 'What attention can read'),
     h('p', 'Each row is a chunk, each column a frame of the video: how much of it the chunk can read, '
       + 'a mean over the layers. ', scale('little', 'the whole frame', u => ink(u || 0.01))),
+    words(['retention']),
     h('div.maps', seen.map(r => map(r.label, r.chunks, r.frames,
       (i, j) => ink(r.readable[i * r.frames + j] / 100), {x: 'source frame', y: 'chunk',
         say: (i, j) => `chunk ${i} reads ${r.readable[i * r.frames + j]} % of frame ${j}`}))),

@@ -7,14 +7,15 @@
 
 const KINDS = {runs: showRuns, pixels: showPixels, validate: showValidation};
 
-const state = new URLSearchParams(location.hash.slice(1));
+let state = new URLSearchParams(location.hash.slice(1));
 
 function start() {
   const data = JSON.parse(document.getElementById('data').textContent);
+  if (document.getElementById('plain').dataset.tour !== undefined) return startTour(data);
   const sections = KINDS[data.kind](data), only = state.get('show');
   const page = fill(h('main'), only ? sections[only] || [] : Object.values(sections));
   document.getElementById('plain').replaceWith(page);
   document.documentElement.dataset.shown = data.kind;
 }
 
-start();
+if (document.getElementById('data')) start();

@@ -18,6 +18,7 @@ export class Exit extends Error {
 }
 
 export class Files {
+    written;    // (path): called after each write to a file
     constructor() {
         this.entries = new Map([['', null]]);
         this.mkdir('tmp');
@@ -129,6 +130,7 @@ export function run(module, files, args, say) {
             }
             put += part.length;
         }
+        if (handle.file) files.written?.(handle.path);
         set32(count, put);
         return put;
     }

@@ -81,13 +81,11 @@ try 'a rank holds the first rows of the prompt' src/dit/dit.c \
 try 'the text ends too early for a rank' src/dit/dit.c \
     'end > own.lo ? end - own.lo : 0' \
     'end > own.lo ? end - own.lo - (own.lo > 0) : 0'
-try 'Deep Forcing divides by the heads held' \
-    src/cache/policies/deep_forcing.c '(double)geo->heads' '(double)geo->H'
 try 'Deep Forcing asks in another order of heads' src/team/exchange.c \
     'rows + (i * all + first) * unit, block' \
     'rows + (i * all + all - k - first) * unit, block'
 try 'a query reads the head next to it' src/dit/self_attention.c \
-    'a.k = window->k + h * D;' 'a.k = window->k + (h + 1) % g->H * D;'
+    'a.k = window->k + h * head;' 'a.k = window->k + (h + 1) % g->H * head;'
 
 test=rollout/test_rank_states made='latents of'
 inside='\(state after\|injected\)'
@@ -98,15 +96,14 @@ try 'a rank that holds a head does not get it' src/team/exchange.c \
     'h < held.lo || h >= held.hi' \
     'h < cut_first_heads(t, H, r).lo || h >= cut_first_heads(t, H, r).hi'
 try 'a head is stored as the one next to it' src/rollout/state.c \
-    'x + t * width + held * D' 'x + t * width + (held + 1) % g->H * D'
+    'x + (size_t)(t * g->H + held) * one' \
+    'x + (size_t)(t * g->H + (held + 1) % g->H) * one'
 try 'rank 0 keeps what it had of a head' src/rollout/state.c \
     'if (!s->first || ctx->status) continue;' \
     'if (!s->first || ctx->status || !holds(g, h)) continue;'
 try 'a head of the state of a policy goes to the one next to it' \
     src/rollout/state.c 'to + (size_t)(i * g->H + h - g->first) * s.unit' \
     'to + (size_t)(i * g->H + (h - g->first + 1) % g->H) * s.unit'
-try 'the state of TetherCache is that of all heads' src/cache/tether_state.c \
-    '(o->S + o->M) * 4,' '(o->S + o->M) * 0,'
 try 'what is injected stays with the whole' src/team/tap.c \
     'if (whole && ctx->inject)' 'if (whole && !ctx->inject)'
 
@@ -115,16 +112,14 @@ test=vae/test_bands made=pictures inside='history of'
 echo "| fault | teams whose pictures differ | ranks whose history differs |"
 echo "|---|---|---|"
 try 'lines next to a band are those of an earlier frame' src/vae/causal_conv.c \
-    'tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);' \
+    'tt_team_halo(ctx, *s->spare, &s->band, s->width);' \
     'if (s->count < 2)
-         tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);'
+         tt_team_halo(ctx, *s->spare, &s->band, s->width);'
 try 'lines next to a band are off by one' src/team/exchange.c \
     'x + (end - 1) * width' 'x + (end - 1 - (b->lines > 1)) * width'
 try 'the line above comes from below' src/team/exchange.c \
     'if (b->above) tt_put(ctx, x, theirs,' \
     'if (b->above) tt_put(ctx, x, theirs + (b->below ? width : 0),'
-try 'a frame that is not shown keeps old lines next to it' src/vae/decoder.c \
-    'vae_conv_pass(ctx, slot);' 'vae_slot_push(slot);'
 try 'a band is padded where there is a line' src/vae/causal_conv.c \
     'c->kh / 2 - (int)h->above' 'c->kh / 2'
 try 'a doubled line stands for one' src/vae/resample.c \

@@ -85,7 +85,7 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB   := $(B)/libtether.a
-TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+TESTS := $(patsubst tests/%.c,$(B)/tests/%$(EXE),$(TEST_SRC))
 MUTANTS := $(B)/tests/validate/mutants.so
 TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
 # fuzz_NAME reads files and standard input; libfuzz_NAME is libFuzzer's.
@@ -103,7 +103,7 @@ OBJCOPY := $(shell $(CC) -print-prog-name=objcopy)
 # ---- targets -------------------------------------------------------------
 .PHONY: all tests test check test-some tools demo deps help clean config f64 tether-program \
   build-folder
-all: config $(B)/tether tools   ## build the program and the tools
+all: config $(B)/tether$(EXE) tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
 NO_OMP := "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core."
@@ -112,7 +112,7 @@ config:
 	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo $(NO_OMP))
 
 tests:   ## build the tests and build/run_case
-tests: all $(if $(WRAP),$(B)/tether-faults) $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)
+tests: all $(if $(WRAP),$(B)/tether-faults) $(B)/run_case $(B)/check_bits$(EXE) $(TESTS) $(FUZZERS) $(MUTANTS)
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
 test:   ## build and run every test; the last line counts them
@@ -131,7 +131,7 @@ f64:   ## build/tether-f64, the same program in float64, for tether validate
 	@$(MAKE) --no-print-directory REAL=double tether-program
 	@ln -sfn $(notdir $(B))-double/tether build/tether-f64
 
-tether-program: $(B)/tether
+tether-program: $(B)/tether$(EXE)
 
 # The small model: the trained one when it ships, else random weights of the
 # same shapes, written in a blink.
@@ -154,7 +154,7 @@ help:   ## this list
 	  $(MAKE_FILES)
 
 include tools/make/checks.mk tools/make/install.mk tools/make/programs.mk
-include tools/make/web.mk tools/make/dist.mk
+include tools/make/web.mk tools/make/windows.mk tools/make/dist.mk
 
 # ---- rules ---------------------------------------------------------------
 $(LIB): $(call obj,$(LIB_SRC))
@@ -162,8 +162,8 @@ $(LIB): $(call obj,$(LIB_SRC))
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
 # A plug-in of `tether validate` calls the tt_ functions of the program.
-$(B)/tether: LDLIBS_ALL += $(EXPORTS)
-$(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
+$(B)/tether$(EXE): LDLIBS_ALL += $(EXPORTS)
+$(B)/tether$(EXE): $(call obj,$(CLI_SRC)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 include tools/make/kernels.mk tools/make/cuda.mk tools/make/viewer.mk

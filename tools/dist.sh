@@ -21,5 +21,6 @@ case $(uname -m) in
 aarch64 | arm64) ;;
 *) static linux-aarch64 aarch64-linux-gnu-gcc ;;
 esac
-static linux-x86_64-musl "$zig x86_64-linux-musl"
+static linux-x86_64-musl musl-gcc
+static windows-x86_64 x86_64-w64-mingw32-gcc-posix
 static linux-aarch64-musl "$zig aarch64-linux-musl"

@@ -61,7 +61,7 @@ licence_of_stb() {
 }
 
 programs() {
-    put 755 "$BUILD/tether" bin/tether
+    put 755 "$BUILD/tether${EXE:-}" "bin/tether${EXE:-}"
     [ "$F64" = no ] || put 755 "$BUILD-double/tether" bin/tether-f64
 }
 

@@ -2,110 +2,43 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * No shell is involved. Its standard input or output is a socket rather than a
- * pipe, because send() can be told not to raise SIGPIPE when ffmpeg dies, and
- * a library must not change how its program handles signals. ffmpeg runs in
- * its own process group: ^C on the terminal is for us, and we decide what
- * becomes of the file. */
+ * It has a process group of its own (os_start): ^C on the terminal is for us,
+ * and we decide what becomes of the file. */
 #include "io/ffmpeg.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "os/os.h"
+
 bool ffmpeg_found(void)
 {
-    const char *p = getenv("PATH");
-    char name[4096];
-    while (p && *p) {
-        size_t n = strcspn(p, ":");
-        int len = snprintf(name, sizeof name, "%.*s/ffmpeg", (int)n,
-                           n ? p : ".");
-        if (len > 0 && (size_t)len < sizeof name && access(name, X_OK) == 0)
-            return true;
-        p += n + (p[n] == ':');
-    }
-    return false;
-}
-
-/* In the child: wire up (-1: /dev/null) and become ffmpeg; reports errno
- * through `report`. */
-static void become_ffmpeg(char *const *argv, int in, int out, int said,
-                          int report)
-{
-    setpgid(0, 0);
-    int null = open("/dev/null", O_RDWR);
-    if (dup2(in >= 0 ? in : null, 0) >= 0 && dup2(out >= 0 ? out : null, 1) >= 0
-        && dup2(said, 2) >= 0)
-        execvp("ffmpeg", argv);
-    int error = errno;
-    ssize_t ignored = write(report, &error, sizeof error);
-    (void)ignored;
-    _exit(127);
-}
-
-/* Fork; *error is the child's errno when exec failed, 0 when it runs. */
-static pid_t spawn(char *const *argv, int in, int out, int said, int *error)
-{
-    int report[2];
-    *error = 0;
-    if (pipe(report)) {
-        *error = errno;
-        return -1;
-    }
-    fcntl(report[1], F_SETFD, FD_CLOEXEC);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(report[0]);
-        become_ffmpeg(argv, in, out, said, report[1]);
-    }
-    if (pid < 0) *error = errno;
-    close(report[1]);
-    int code = 0;
-    ssize_t n;
-    while ((n = read(report[0], &code, sizeof code)) < 0 && errno == EINTR)
-        continue;
-    close(report[0]);
-    if (n == (ssize_t)sizeof code) *error = code;
-    return pid;
+    return os_has_program("ffmpeg");
 }
 
 tt_status ffmpeg_start(tt_ctx *ctx, ffmpeg *e, const char *verb,
                        const char *path, const char *const *argv)
 {
-    int pair[2] = {-1, -1}, error = 0;
-    const bool reads = verb[0] == 'r';
+    int error = 0;
     memset(e, 0, sizeof *e);
     e->fd = -1;
     e->path = path;
     e->verb = verb;
     e->said = tmpfile();
-    if (!e->said || socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
-        return tt_fail(ctx, TT_EIO, "cannot start ffmpeg to %s %s: %s", verb,
-                       path, strerror(errno));
-    fcntl(pair[0], F_SETFD, FD_CLOEXEC);
-    fcntl(pair[1], F_SETFD, FD_CLOEXEC);
-#ifdef SO_NOSIGPIPE
-    setsockopt(pair[0], SOL_SOCKET, SO_NOSIGPIPE, &(int){1}, sizeof(int));
-#endif
-    shutdown(pair[1], reads ? SHUT_RD : SHUT_WR);
-    e->pid = spawn((char *const *)(uintptr_t)argv, reads ? -1 : pair[1],
-                   reads ? pair[1] : -1, fileno(e->said), &error);
-    close(pair[1]);
-    e->fd = pair[0];
-    if (error) {
-        ffmpeg_abort(e);
-        return tt_fail(ctx, TT_EIO, "cannot start ffmpeg to %s %s: %s", verb,
-                       path, strerror(error));
-    }
-    return TT_OK;
+    if (e->said)
+        error = os_start(argv, verb[0] == 'r', fileno(e->said), &e->pid,
+                         &e->fd);
+    if (e->said && !error) return TT_OK;
+    if (!e->said) error = errno;
+    ffmpeg_abort(e);
+    return tt_fail(ctx, TT_EIO, "cannot start ffmpeg to %s %s: %s", verb,
+                   path, strerror(error));
 }
 
 /* The last non-empty line ffmpeg wrote, without the newline. */

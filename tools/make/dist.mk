@@ -35,7 +35,7 @@ shared: $(SHARED)
 wheel-stage program-stage: override DESTDIR := $(B)/stage
 wheel-stage program-stage: override PREFIX :=
 program-stage: override F64 := no
-wheel-stage program-stage: $(B)/tether
+wheel-stage program-stage: $(B)/tether$(EXE)
 	+@$(if $(filter no,$(F64)),:,$(MAKE) --no-print-directory REAL=double tether-program)
 	@rm -rf $(B)/stage
 	@$(INSTALLER) program > /dev/null

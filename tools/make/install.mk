@@ -32,7 +32,7 @@ uninstall:   ## remove what install brought
 	@$(INSTALLER) uninstall
 
 INSTALLER = BUILD=$(call quoted,$(B)) F64=$(F64) RUN="$(RUN)" \
-  VERSION=$(VERSION) \
+  VERSION=$(VERSION) EXE=$(EXE) \
   LIBRARY="$(call library) $(SONAME) $(notdir $(SHARED))" OPENMP="$(OMP_FLAGS)" \
   DESTDIR=$(call quoted,$(DESTDIR)) PREFIX=$(call quoted,$(PREFIX)) \
   sh tools/install.sh

@@ -7,8 +7,10 @@
 # the file of the same name elsewhere.
 TARGET := $(shell $(CC) -dumpmachine 2>/dev/null)
 SYSTEM := $(or $(if $(findstring wasm,$(TARGET)),wasm), \
+  $(if $(findstring mingw,$(TARGET))$(findstring windows,$(TARGET)),windows), \
   $(if $(findstring apple,$(TARGET))$(findstring macos,$(TARGET)),macos),posix)
 OS_SRC := $(if $(filter-out posix,$(SYSTEM)),$(wildcard src/os/$(SYSTEM)/*.c))
+EXE :=
 OS_FLAGS := -pthread
 OS_LIBS := -ldl
 # A shared library: its name (of a version, when there is one) and its own words.
@@ -101,7 +103,7 @@ endif
 # A plug-in sees the tt_ functions of the program that loads it. Were all names
 # exported, its own functions of such names would give way to ours.
 EXPORT_LIST := -Wl,--dynamic-list=src/ops/plugin.list
-EXPORTS := $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),$(call flag,-rdynamic))
+EXPORTS ?= $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),$(call flag,-rdynamic))
 
 # Calls that a test lets fail are renamed by the linker; Apple's cannot.
 WRAP := $(call try,$(NOTHING),-Wl$(comma)--wrap=malloc)

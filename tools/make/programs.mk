@@ -17,7 +17,7 @@ $(B)/tether-guard: $(call obj,$(CLI_SRC) tests/guarded.c tests/guard.c) $(LIB)
 $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-$(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
+$(B)/check_bits$(EXE): $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # What test programs share: the harness, and the handlers of run_case.
@@ -26,7 +26,7 @@ $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c \
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
-$(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
+$(TESTS): $(B)/tests/%$(EXE): $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) \
 	  $(LDLIBS_ALL)
 
@@ -43,9 +43,10 @@ $(B)/tests/cli/test_during: $(filter-out %/main.o,$(call obj,$(CLI_SRC)))
 # A plug-in calls functions of the program that loads it.
 $(B)/tests/validate/test_mutation $(B)/tests/validate/test_plugin: LDLIBS_ALL += $(EXPORTS)
 $(MUTANTS): $(wildcard tests/validate/mutants*.[ch]) src/core/fma.c tests/fpenv.h $(MAKE_FILES) \
-    $(wildcard include/tether/*.h)
+    $(wildcard include/tether/*.h) $(if $(OS_PLUGIN),$(B)/tether$(EXE))
 	@mkdir -p $(@D)
-	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $(filter %.c,$^) -lm
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $(filter %.c,$^) \
+	  $(OS_PLUGIN) -lm
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o \
     $(call obj,tests/fuzz/driver.c tests/fuzz/common.c) $(LIB)

@@ -19,6 +19,7 @@
 #include "core/nearest.h"
 #include "tether/classes.h"
 #include "io/io.h"
+#include "os/os.h"
 
 #define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \
     "\n" #name ": " summary
@@ -365,6 +366,16 @@ static int options_check_name(const opt_command *cmd, const opt_spec *o,
                      "given", o->name, o->arg);
 }
 
+/* Names of files are words of argv, with slashes as this system has them. */
+static void take_slashes(const opt_spec *o, const char *text)
+{
+    static const char *const args[] = {"FILE", "FOLDER", "DIR", "PATH"};
+    bool names = !o || o->kind == OPT_READ || o->kind == OPT_WRITE;
+    for (int i = 0; o && o->arg && i < 4; i++)
+        names |= !strncmp(o->arg, args[i], strlen(args[i]));
+    if (names && text) os_slashes((char *)(uintptr_t)text);
+}
+
 /* One option at argv[*i]; advances *i over a separate value. */
 static int parse_one(const opt_command *cmd, void *settings,
                      cli_common *common, opt_result *r, int argc, char **argv,
@@ -375,6 +386,7 @@ static int parse_one(const opt_command *cmd, void *settings,
     void *base = s.is_common ? (void *)common : settings;
     if (status == GO_ON) status = take_value(cmd, &s, base, argc, argv, i);
     if (status != GO_ON) return status;
+    take_slashes(s.o, s.text);
     const char *text = s.o->kind == OPT_SWITCH ? (s.no ? "no" : "yes") : s.text;
     status = options_check_name(cmd, s.o, text);
     if (status == GO_ON) status = options_keep(cmd, &s, base, text);
@@ -487,6 +499,7 @@ static int take_argument(const opt_command *cmd, opt_result *r,
                          ? "one argument too many: `%s`"
                          : "unexpected argument `%s` (options begin with a "
                            "dash; quote texts with spaces)", word);
+    take_slashes(NULL, word);
     r->positional[r->npositional++] = word;
     return GO_ON;
 }

@@ -17,3 +17,8 @@ bool os_program_path(char *buf, size_t n)
     free(whole);
     return *buf != 0;
 }
+
+void os_slashes(char *path)
+{
+    (void)path;
+}

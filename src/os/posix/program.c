@@ -23,3 +23,8 @@ bool os_program_path(char *buf, size_t n)
 #endif
     return *buf != 0;
 }
+
+void os_slashes(char *path)
+{
+    (void)path;
+}

@@ -4,3 +4,4 @@
 #pragma GCC system_header
 #include_next <stdio.h>
 #include "os/wasm/system.h"
+#define tmpfile() (errno = ENOSYS, (FILE *)NULL)

@@ -15,7 +15,6 @@
  * which; that becomes a verdict, and another child goes on after it. An
  * operator that ends three of them, or hangs once, is not called again. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,10 +26,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
+#include "validate/isolate/child.h"
 #include "validate/isolate/mirror.h"
 
 enum {
@@ -39,12 +36,6 @@ enum {
     PRINTS_MOST = 1 << 28, /* bytes printed in one call                       */
     GOODBYE_MS = 10000     /* from the end of the work to that of the process */
 };
-
-enum { FAMILY_MOST = 64 };
-typedef struct family {
-    int n;
-    pid_t pid[FAMILY_MOST];
-} family;
 
 typedef struct supervisor {
     tt_ctx *ctx;
@@ -58,163 +49,21 @@ typedef struct supervisor {
     double waited;             /* for it, or since the user wants an end      */
     bool late, loud;           /* it was stopped for that                     */
     bool reported;             /* that the user wants an end              */
-    family before;             /* children of this process that are not ours  */
+    child_family before;       /* children of this process that are not ours  */
     bool ended;                /* MIRROR_END came                             */
     mirror_end end;
     size_t held;
     char buffer[MIRROR_MOST];  /* pieces that are not complete                */
 } supervisor;
 
-/* ---- the child ----------------------------------------------------------- */
-
-/* A signal handler has nowhere else to look. */
-static watch_board *volatile board_here;
-
-/* A touch next to the output says how far; then the signal comes again. */
-static void on_fault(int number, siginfo_t *info, void *context)
+void child_work(const child_of *k)
 {
-    watch_board *b = board_here;
-    const int64_t at = (int64_t)(intptr_t)info->si_addr;
-    (void)context;
-    if (b->out && at < b->out && at >= b->out - 2 * WATCH_MARGIN)
-        b->beyond = at - b->out;
-    if (b->out && at >= b->out + b->bytes
-        && at < b->out + b->bytes + 2 * WATCH_MARGIN)
-        b->beyond = at - b->out - b->bytes + 1;
-    signal(number, SIG_DFL);
+    k->report->watch = k->w;
+    watch_enter(k->w, PART_OPEN, 0);
+    watch_begin(k->w, OP_KINDS);         /* until its arithmetic is known */
+    k->work(k->ctx, k->report, k->user);
+    mirror_finish(k->w, k->ctx);
 }
-
-/* On a stack of its own: the backend may have used up the other one. */
-static void listen_for_faults(watch_board *b)
-{
-    static char stack[1 << 16];
-    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
-    board_here = b;
-    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
-    action.sa_sigaction = on_fault;
-    sigaction(SIGSEGV, &action, NULL);
-    sigaction(SIGBUS, &action, NULL);
-}
-
-static void warn_outside(void *user, const char *sentence)
-{
-    dprintf(*(const int *)user, "warning: %s\n", sentence);
-}
-
-static void be_child(supervisor *k, tt_isolated_fn work, void *user)
-{
-    tt_ctx *ctx = k->ctx;
-    int outside = dup(STDERR_FILENO);
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no supervisor, no limit of time */
-#else
-    setpgid(0, 0);
-#endif
-    signal(SIGINT, SIG_IGN);             /* a terminal says them to both; */
-    signal(SIGHUP, SIG_IGN);             /* the supervisor says SIGTERM */
-    dup2(k->w.prints, STDOUT_FILENO);
-    dup2(k->w.prints, STDERR_FILENO);
-    if (!ctx->warn) {
-        ctx->warn = warn_outside;
-        ctx->warn_user = &outside;
-    }
-    listen_for_faults(k->w.board);
-    k->report->watch = &k->w;
-    watch_enter(&k->w, PART_OPEN, 0);
-    watch_begin(&k->w, OP_KINDS);        /* until its arithmetic is known */
-    work(ctx, k->report, user);
-    mirror_finish(&k->w, ctx);
-    exit(0);
-}
-
-static tt_status supervisor_start(supervisor *k, tt_isolated_fn work,
-                                  void *user)
-{
-    int ends[2];
-    fflush(NULL);                        /* or both would write it */
-    if (pipe(ends))
-        return tt_fail(k->ctx, TT_EIO, "no pipe for the process of a backend: "
-                       "%s", strerror(errno));
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    k->w.events = ends[1];
-    k->child = fork();
-    if (k->child == 0) {
-        close(ends[0]);
-        be_child(k, work, user);
-    }
-    const int error = errno;
-    close(ends[1]);
-    k->events = ends[0];
-    if (k->child > 0) return TT_OK;
-    close(ends[0]);
-    return tt_fail(k->ctx, TT_EIO, "no process for a backend: %s",
-                   strerror(error));
-}
-
-/* ---- what a backend has started ------------------------------------------ */
-
-/* Processes that a backend leaves are ours when its own is gone: on Linux they
- * become children of this one, elsewhere they are in a group with it. Ones that
- * were there before belong to the program that called us. */
-#ifdef __linux__
-static int adopt(int yes)
-{
-    int before = 0;
-    prctl(PR_GET_CHILD_SUBREAPER, &before);
-    prctl(PR_SET_CHILD_SUBREAPER, yes);
-    return before;
-}
-
-static family children(void)
-{
-    family f = {0};
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%ld/children",
-             (long)getpid());
-    FILE *list = fopen(path, "r");
-    for (long pid; list && f.n < FAMILY_MOST && fscanf(list, "%ld", &pid) == 1;)
-        f.pid[f.n++] = (pid_t)pid;
-    if (list) fclose(list);
-    return f;
-}
-
-static bool supervisor_holds(const family *f, pid_t pid)
-{
-    int i = 0;
-    while (i < f->n && f->pid[i] != pid) i++;
-    return i < f->n;
-}
-
-/* The children of one that is ended come to us: until there are none. */
-static void end_family(const supervisor *k)
-{
-    for (bool any = k->before.n < FAMILY_MOST; any;) {
-        const family f = children();
-        any = false;
-        for (int i = 0; i < f.n; i++) {
-            if (supervisor_holds(&k->before, f.pid[i])) continue;
-            kill(f.pid[i], SIGKILL);
-            any = waitpid(f.pid[i], NULL, 0) == f.pid[i] || any;
-        }
-    }
-}
-#else
-static int adopt(int yes)
-{
-    return yes;
-}
-
-static family children(void)
-{
-    return (family){0};
-}
-
-static void end_family(const supervisor *k)
-{
-    kill(-k->child, SIGKILL);
-}
-#endif
 
 /* ---- reading and waiting ------------------------------------------------- */
 
@@ -312,7 +161,7 @@ static int wait_for_child(supervisor *k)
         const pid_t who = waitpid(k->child, &status, WNOHANG);
         gone = who > 0 || (who < 0 && errno != EINTR);
     }
-    end_family(k);
+    child_end_family(&k->before, k->child);
     for (size_t before = 0; k->events >= 0 && before != k->held + 1;) {
         before = k->held + 1;
         listen_once(k, 0);
@@ -425,7 +274,8 @@ static void supervisor_keep(supervisor *k, tt_isolated_fn work, void *user)
 {
     while (!k->ended && !k->ctx->status) {
         clear_board(k);
-        if (supervisor_start(k, work, user)) return;
+        const child_of own = {k->ctx, k->report, &k->w, work, user};
+        if (child_start(&own, &k->child, &k->events)) return;
         const int status = wait_for_child(k);
         if (k->events >= 0) close(k->events);
         watch_prints(k->w.board, k->w.prints, k->w.board->op);
@@ -470,14 +320,18 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
                                void *user, double seconds)
 {
     TT_TRY(ctx->status);
-    signal(SIGCHLD, SIG_DFL);            /* ignored: no one to be waited for */
+    const child_of own = {ctx, r, NULL, work, user};
+    if (!child_possible(&own)) {
+        tt_report_note(r, "the backend ran in this process: this system starts "
+                       "no other for a program that is not tether");
+        return work(ctx, r, user);
+    }
     supervisor *k = calloc(1, sizeof *k);
-    void *board = mmap(NULL, sizeof(watch_board), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    watch_board *board = child_board();
     FILE *prints = supervisor_nameless(ctx);
     if (ctx->status) {
         ;
-    } else if (!k || board == MAP_FAILED || !prints) {
+    } else if (!k || !board || !prints) {
         tt_fail(ctx, TT_EIO, "cannot prepare a process for a backend: %s",
                 strerror(errno));
     } else {
@@ -485,15 +339,15 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
                           .prints = prints, .events = -1};
         k->w.board = board;
         k->w.prints = fileno(prints);
-        k->before = children();
+        k->before = child_family_now();
         r->apart = true;                 /* as in the child */
-        const int adopts = adopt(1);
+        const int adopts = child_adopt(1);
         supervisor_keep(k, work, user);
-        adopt(adopts);
+        child_adopt(adopts);
         if (!ctx->status) say_prints(k);
     }
     if (prints) fclose(prints);
-    if (board != MAP_FAILED) munmap(board, sizeof(watch_board));
+    if (board) munmap(board, sizeof *board);
     free(k);
     return ctx->status;
 }

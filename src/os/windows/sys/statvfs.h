@@ -1,0 +1,5 @@
+/* statvfs.h: disks.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#pragma GCC system_header
+#include "os/windows/system.h"

@@ -1,0 +1,5 @@
+/* wait.h: the end of other programs.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#pragma GCC system_header
+#include "os/windows/system.h"

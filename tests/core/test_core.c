@@ -51,12 +51,14 @@ static void test_page(void)
         {"\xc2\x9b\x1b\xff\xc3\xa9", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
                                      "\xc3\xa9"}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        char got[100] = "";
-        FILE *f = fmemopen(got, sizeof got, "w");
+        char *got = NULL;
+        size_t n = 0;
+        FILE *f = open_memstream(&got, &n);
         if (!expect(f != NULL, "a page")) return;
         page_xml(f, row[i].text);
         fclose(f);
         expect(!strcmp(got, row[i].want), "page %zu: %s", i, got);
+        free(got);
     }
 }
 

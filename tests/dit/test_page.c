@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "dit/model.h"
+#include "core/fma.h"
 #include "tests/page.h"
 #include "tether/mathfn.h"
 
@@ -22,7 +23,7 @@ static const float w[8] = {0.9f, -0.9f, 0.9f, -0.8f, 0.2f, 0.6f,
 static float chain(const int *order, float b)
 {
     float s = 0;
-    for (int i = 0; i < 8; i++) s = fmaf(x[order[i]], w[order[i]], s);
+    for (int i = 0; i < 8; i++) s = fma_f32(x[order[i]], w[order[i]], s);
     return s + b;
 }
 

@@ -575,7 +575,9 @@ static bool holds(const char *path, const void *bytes, size_t n)
     FILE *f = fopen(path, "rb");
     const size_t size = f ? fread(all, 1, sizeof all, f) : 0;
     if (f) fclose(f);
-    return memmem(all, size, bytes, n) != NULL;
+    size_t i = 0;
+    while (i + n <= size && memcmp(all + i, bytes, n)) i++;
+    return i + n <= size;
 }
 
 /* Flat frames of primaries. What is read back goes by the description: it is

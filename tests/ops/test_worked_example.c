@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ops/tensor_core.h"
+#include "core/fma.h"
 #include "tests/page.h"
 #include "tether/mathfn.h"
 #include "ops/backend.h"
@@ -35,9 +36,9 @@ static void three_products(void)
 {
     const float x[3] = {0.1f, 0.2f, 0.3f}, w[3] = {0.1f, -0.7f, 0.3f};
     const float b = 0.05f;
-    float s[3] = {fmaf(x[0], w[0], 0)};
-    s[1] = fmaf(x[1], w[1], s[0]);
-    s[2] = fmaf(x[2], w[2], s[1]);
+    float s[3] = {fma_f32(x[0], w[0], 0)};
+    s[1] = fma_f32(x[1], w[1], s[0]);
+    s[2] = fma_f32(x[2], w[2], s[1]);
     PAGE_SAYS(o, "x", x[0], x[1], x[2]);
     PAGE_SAYS(o, "w", w[0], w[1], w[2]);
     PAGE_SAYS(o, "b", b);
@@ -48,8 +49,8 @@ static void three_products(void)
     float rounded = x[0] * w[0] + x[1] * w[1];
     rounded += x[2] * w[2];
     PAGE_SAYS(o, "not: every product rounded", rounded + b);
-    float back = fmaf(x[2], w[2], 0);
-    back = fmaf(x[0], w[0], fmaf(x[1], w[1], back));
+    float back = fma_f32(x[2], w[2], 0);
+    back = fma_f32(x[0], w[0], fma_f32(x[1], w[1], back));
     PAGE_SAYS(o, "not: from the last k to the first", back + b);
 }
 
@@ -58,8 +59,8 @@ static void two_blocks(void)
     float x[300], s[2] = {0, 0}, chain = 0;
     for (int k = 0; k < 300; k++) {
         x[k] = 0.1f;
-        s[k / TT_DOT_BLOCK] = fmaf(x[k], x[k], s[k / TT_DOT_BLOCK]);
-        chain = fmaf(x[k], x[k], chain);
+        s[k / TT_DOT_BLOCK] = fma_f32(x[k], x[k], s[k / TT_DOT_BLOCK]);
+        chain = fma_f32(x[k], x[k], chain);
     }
     PAGE_SAYS(o, "s of the first 256", s[0]);
     PAGE_SAYS(o, "s of the last 44", s[1]);
@@ -67,7 +68,7 @@ static void two_blocks(void)
     PAGE_SAYS(o, "not: one chain of 300", chain);
     float part[3] = {0};
     for (int k = 0; k < 300; k++)
-        part[k / 128] = fmaf(x[k], x[k], part[k / 128]);
+        part[k / 128] = fma_f32(x[k], x[k], part[k / 128]);
     PAGE_SAYS(o, "not: split at multiples of 128", part[0] + part[1] + part[2]);
 }
 
@@ -77,7 +78,7 @@ static double lanes(const float *x, int n, const double *mean, double *first)
     double lane[16] = {0};
     for (int i = 0; i < n; i++) {
         const double d = mean ? (double)x[i] - *mean : 0;
-        lane[i % 16] = mean ? fma(d, d, lane[i % 16]) : lane[i % 16] + x[i];
+        lane[i % 16] = mean ? fma_f64(d, d, lane[i % 16]) : lane[i % 16] + x[i];
     }
     if (first) *first = lane[0];
     for (int h = 8; h > 0; h /= 2)
@@ -99,7 +100,7 @@ static void norms(void)
     const double m = lanes(x, N, &mean, &first), scale = 1 / sqrt(m / N + 1e-6);
     for (int i = 0; i < N; i++) {
         const double d = (double)x[i] - mean;
-        chain = fma(d, d, chain);
+        chain = fma_f64(d, d, chain);
     }
     PAGE_SAYS(o, "mean", mean);
     PAGE_SAYS(o, "not: sum * (1 / 17)", sum * (1.0 / N));
@@ -139,7 +140,7 @@ static float over_keys(const float *p, int d, int from, int to, int step)
 {
     float sum = 0, s = 0;
     for (int j = from; j < to; j++) {
-        s = fmaf(value[j][d], p[j], s);
+        s = fma_f32(value[j][d], p[j], s);
         if (j + 1 == to || (step && (j + 1 - from) % step == 0)) {
             sum = j - from < step || !step ? s : sum + s;
             s = 0;
@@ -160,7 +161,7 @@ static void attention(void)
 
     float m = -FLT_MAX, l = 0;
     for (int j = 0; j < KEYS; j++) {
-        logit[j] = fmaf(query[1], key[j][1], query[0] * key[j][0]) * scale;
+        logit[j] = fma_f32(query[1], key[j][1], query[0] * key[j][0]) * scale;
         if (j < 512 && logit[j] > m) m = logit[j];
     }
     for (int j = 0; j < 512; j++) l += p[j] = tt_expf(logit[j] - m);
@@ -176,9 +177,9 @@ static void attention(void)
     const float top = fmaxf(m, logit[512]), alpha = tt_expf(m - top);
     p[512] = tt_expf(logit[512] - top);
     PAGE_SAYS(o, "second block: m', alpha, p_512", top, alpha, p[512]);
-    PAGE_SAYS(o, "second block: l, acc", fmaf(l, alpha, p[512]),
-              fmaf(a[0], alpha, over_keys(p, 0, 512, 513, 256)),
-              fmaf(a[1], alpha, over_keys(p, 1, 512, 513, 256)));
+    PAGE_SAYS(o, "second block: l, acc", fma_f32(l, alpha, p[512]),
+              fma_f32(a[0], alpha, over_keys(p, 0, 512, 513, 256)),
+              fma_f32(a[1], alpha, over_keys(p, 1, 512, 513, 256)));
     float all = 0;
     for (int j = 0; j < KEYS; j++) all += p[j] = tt_expf(logit[j] - top);
     PAGE_SAYS(o, "not: o[1] with one maximum and one chain over all keys",
@@ -223,7 +224,7 @@ static float gelu(float x)
 static void elements(void)
 {
     const float c = (float)0.044715, k = (float)-1.5957691216057308;
-    const float inner = fmaf(c * 4.0f, -2, -2);
+    const float inner = fma_f32(c * 4.0f, -2, -2);
     PAGE_SAYS(o, "c of gelu_tanh", c);
     PAGE_SAYS(o, "k of gelu_tanh", k);
     PAGE_SAYS(o, "u for x = -2", inner * k);
@@ -295,11 +296,11 @@ static void bf16(void)
     PAGE_SAYS(b16, "x as bf16", rounded(x[0]), rounded(x[1]), rounded(x[2]),
               rounded(x[3]), rounded(x[4]));
     PAGE_SAYS(b16, "w", 1, 1, 1, 1, 1);
-    for (int k = 0; k < 5; k += 2) even = fmaf(x[k], 1, even);
+    for (int k = 0; k < 5; k += 2) even = fma_f32(x[k], 1, even);
     PAGE_SAYS(b16, "e", even);
     PAGE_SAYS(b16, "o", rounded(x[1]));
     PAGE_SAYS(b16, "y", linear(x, one, 5, NULL));
-    for (int k = 0; k < 5; k++) chain = fmaf(rounded(x[k]), 1, chain);
+    for (int k = 0; k < 5; k++) chain = fma_f32(rounded(x[k]), 1, chain);
     PAGE_SAYS(b16, "not: one ascending chain", chain);
 
     PAGE_SAYS(b16, "rounding `1.fffffep-127`", 0x1.fffffep-127,
@@ -323,9 +324,9 @@ static void vdp(void)
     const float x[6] = {1, 2, 2, 0x1p24f, 1, 0}, one[5] = {1, 1, 1, 1, 1};
     float c[6], last = 0, even = 0;
     for (int i = 0; i < 6; i++) {       /* after k = 1, 0, 3, 2, 5, 4 */
-        last = fmaf(x[i ^ 1], 1, last);
+        last = fma_f32(x[i ^ 1], 1, last);
         c[i] = last;
-        even = fmaf(x[i], 1, even);
+        even = fma_f32(x[i], 1, even);
     }
     ctx->ops = tt_ops_class(before, TT_CLASS_VDP);
     PAGE_SAYS(b16, "vdp x", x[0], x[1], x[2], x[3], x[4]);
@@ -389,9 +390,9 @@ static void tensor_core_keys(const tt_ops *sm80, const tt_ops *sm90)
         p[j] = tc_weight(k[j], c, j < 128 ? m : after);
     }
     PAGE_SAYS(tc, "m before and after the second block", m, after);
-    PAGE_SAYS(tc, "x of z = -0.25, and its weight", fmaf(-0.25f, c,
+    PAGE_SAYS(tc, "x of z = -0.25, and its weight", fma_f32(-0.25f, c,
               TC_TO_QUANTUM - m) - TC_TO_QUANTUM, p[1]);
-    PAGE_SAYS(tc, "x of z = 0.5, and its weight", fmaf(0.5f, c,
+    PAGE_SAYS(tc, "x of z = 0.5, and its weight", fma_f32(0.5f, c,
               TC_TO_QUANTUM - after) - TC_TO_QUANTUM, p[128]);
     PAGE_SAYS(tc, "alpha", alpha);
     const tc_unit unit[2] = {tc_sm80, tc_sm90};

@@ -4,10 +4,12 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import base64
 import functools
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,9 @@ from browser import Browser
 web, tether, program = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 failed = []
 HOSTILE = '\u2066</script><img src=x onerror=document.title=1>\'"$(touch owned)` --x'
+
+
+PICTURE = 'getComputedStyle(e).backgroundImage.length'    # of the element e; that of `none` is 4
 
 
 def check(what, good, *more):
@@ -58,15 +63,17 @@ def two_policies(b, url):
     fits(b, 'the form')
     click(b, 'go')
     b.wait('document.querySelector(".side")')
-    begin, steps, pictures = time.monotonic(), set(), set()
+    begin, steps, pictures, films = time.monotonic(), set(), set(), set()
     while not b.run('/^Done|^Not/.test(document.getElementById("state").textContent)'):
         steps.update(text(b, '.event b'))
         pictures.update(text(b, '.film p'))
+        films.update(b.run(f'[...document.querySelectorAll(".film .cell")].map(e => {PICTURE})'))
         if time.monotonic() - begin > 240:
             break
     print(f'two videos of 42 latents: {time.monotonic() - begin:.1f} s, {len(steps)} passes seen')
     check('strips grow', len([s for s in steps if 'noisy' in s]) >= 5, steps)
-    check('films grow', len(pictures) >= 5, pictures)
+    check('films move', len(pictures) >= 5, pictures)
+    check('films grow', len(films) >= 5 and min(films) > 1000, films)
     check('two sides', text(b, '.side h2') == ['tether', 'fifo'], text(b, '.side h2'))
     with open(f'{web}/native.json') as f:
         native = json.load(f)
@@ -156,6 +163,18 @@ def refused(b, url):
     check('and says why', 'budget' in ''.join(text(b, '.side pre')), text(b, '.side pre'))
 
 
+def long_film(b, url):
+    """A film of over 2 MiB, which no custom property of CSS holds; readers of PNG stop at its end."""
+    with open(f'{web}/tour/index.html') as f, tempfile.TemporaryDirectory() as folder:
+        page = re.sub('(data:image/png;base64,)([^"]+)', lambda m: m[1] + base64.b64encode(
+            base64.b64decode(m[2]) + bytes(2 << 20)).decode(), f.read())
+        with open(f'{folder}/index.html', 'w') as out:
+            out.write(page)
+        b.open(f'file://{folder}/index.html')
+        sizes = b.run(f'[...document.querySelectorAll(".cell")].map(e => {PICTURE})')
+    check('a film of over 2 MiB is shown', sizes and min(sizes) > 2 << 20, sizes)
+
+
 def tour(b, url):
     b.open(url)
     states = [('chunk 0 of', 'noisy'), ('chunk 4 of', 'clean'), ('chunk 7 of', 'noisy'), None,
@@ -210,6 +229,7 @@ parts = {
                                   '#a=tether:alpha=0:budget=12&b=none&latents=15&seed=7'),
     'hostile': lambda: hostile(browser, url),
     'refused': lambda: refused(browser, url),
+    'long': lambda: long_film(browser, url),
     'tour': lambda: tour(browser, url + 'tour/index.html')}
 try:
     for name in sys.argv[4:] or parts:

@@ -5,17 +5,21 @@
 
 let films = 0;
 
+// A class whose background show(picture) sets. It is a rule: a custom property holds 2 MiB at most.
+function reel() {
+  const sheet = new CSSStyleSheet(), name = `film-${films++}`;
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  return {name, show: picture => sheet.replaceSync(`.${name}{background-image:url("${picture}")}`)};
+}
+
 // Frame `frame` of a run, `width` pixels wide; null where the run has no picture of it.
 function cell(run, frame, width, name = 'div.cell') {
   const f = run.film;
   if (!f || frame < 0 || frame >= f.count) return null;
-  if (!f.name) {
-    f.name = `--film-${films++}`;
-    document.documentElement.style.setProperty(f.name, `url("${f.picture}")`);
-  }
+  if (!f.reel) (f.reel = reel()).show(f.picture);
   const by = width / f.width, x = frame % f.across, y = Math.floor(frame / f.across);
-  return h(name, {role: 'img', 'aria-label': `frame ${frame}`, style: {
-    width: `${width}px`, height: `${f.height * by}px`, 'background-image': `var(${f.name})`,
+  return h(`${name}.${f.reel.name}`, {role: 'img', 'aria-label': `frame ${frame}`, style: {
+    width: `${width}px`, height: `${f.height * by}px`,
     'background-size': `${f.across * f.width * by}px ${f.rows * f.height * by}px`,
     'background-position': `${-x * width}px ${-y * f.height * by}px`}});
 }

@@ -110,15 +110,15 @@ function compared(sha256, cache, s, native) {
     !want && h('pre', h('code', command(cache, s)))];
 }
 
-let shownFilms = 0;
+// One for each side: a picture that grows has no rule for each chunk.
+const reels = [reel(), reel()];
 
-function side(cache, s, native) {
+function side(cache, s, native, film) {
   const say = h('p', {role: 'status'}), bar = h('progress', {max: s.latents, value: 0});
   const strip = h('div.slots', {role: 'group', 'aria-label': 'slots of the cache, layer 0'});
   const event = h('div.event'), legends = h('div'), large = h('div'), caption = h('p.soft');
   const end = h('div'), words = h('pre'), box = h('div.film', large, caption);
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  const film = `--live-${shownFilms++ % 2}`;
   let run = null, frame = 0, later = 0, timer = 0, spoken = '';
   const picture = f => {
     large.replaceChildren(cell(run, f, 192, 'div.cell.large') || '');
@@ -144,10 +144,7 @@ function side(cache, s, native) {
   };
   const show = data => {
     run = data.runs[0];
-    if (run.film) {
-      run.film.name = film;   // one picture a side, not one a chunk
-      document.documentElement.style.setProperty(film, `url("${run.film.picture}")`);
-    }
+    if (run.film) (run.film.reel = film).show(run.film.picture);
     legends.replaceChildren(h('p.soft', 'The cache of layer 0'), regions(run));
     const chunk = run.chunks - 1;
     clearTimeout(later);
@@ -249,7 +246,7 @@ async function begin() {
   }
   if (begin.number !== mine) return;   // stopped meanwhile
   note.textContent = caches.length > 1 ? 'Two workers make one video each.' : 'A worker makes the video.';
-  running = caches.map(cache => side(cache, s, x.native));
+  running = caches.map((cache, i) => side(cache, s, x.native, reels[i]));
   sides.replaceChildren(...running.map(r => r.element));
   for (const r of running) r.worker.postMessage({module: x.module, model: x.model,
     args: [`--prompt=${s.prompt}`, '--seed', s.seed, '--latents', s.latents, '--cache', r.cache,

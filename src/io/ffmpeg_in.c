@@ -36,14 +36,14 @@ tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path,
         return tt_fail(ctx, TT_EINVAL, "cannot read %s: the name is too long",
                        path);
     const char *const argv[] = {
-        "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error",
+        "ffmpeg", "-f", format ? format : "ffmpeg", /* or from the third on */
+        "-nostdin", "-hide_banner", "-loglevel", "error",
         "-protocol_whitelist", "file", "-format_whitelist", containers,
-        format ? "-f" : "-protocol_whitelist",        /* or the same again */
-        format ? format : "file", "-i", url, "-map", "0:v:0", "-an", "-sn",
-        "-vf", "settb=1000,setpts=N", "-r", "1/1000", "-f",
-        "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24",
+        "-i", url, "-map", "0:v:0", "-an", "-sn",
+        "-vf", "settb=1000,setpts=N", "-r", "1/1000", "-f", "image2pipe",
+        "-c:v", "ppm", "-pix_fmt", "rgb24",
         "-protocol_whitelist", "pipe", "pipe:1", NULL};
-    return ffmpeg_start(ctx, &v->child, "read", path, argv);
+    return ffmpeg_start(ctx, &v->child, "read", path, argv + (format ? 0 : 2));
 }
 
 /* Up to n bytes; fewer only at the end of the stream. */

@@ -5,14 +5,15 @@
 WASM_CC ?= python3 -m ziglang cc -target wasm32-wasi
 WASM = $(MAKE) --no-print-directory CC=$(call quoted,$(WASM_CC)) OMP=no
 
-.PHONY: web tour check-web tether-wasm
+.PHONY: web tour check-web tether-wasm wasm-cc
 tether-wasm: $(B)/tether $(B)/check_bits
 tour: all   ## build/tour: the lesson of src/golden as a page of nine steps
 	@sh tools/web/tour.sh $(B)/tether build/tour
 	@echo "open build/tour/index.html"
-web: all tour   ## build/web: the program in a browser; serve it with any web server
+wasm-cc:
 	@$(WASM_CC) --version >/dev/null 2>&1 || { echo "make web: $(WASM_CC) does not work:" \
 	  "pip install ziglang, or set WASM_CC"; exit 1; }
+web: wasm-cc all tour   ## build/web: the program in a browser; serve it with any web server
 	+@$(WASM) tether-wasm
 	@mkdir -p build/web/demo
 	@cp tools/web/wasi.js tools/web/worker.js tools/web/*.html tools/web/*.css tools/viewer/*.css build/web

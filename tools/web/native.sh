@@ -13,7 +13,7 @@ comma='{'
 for cache in $(sed -n "s/^  '\([a-z-]*\)[ '].*[],]*;*$/\1/p" tools/web/page.js); do
     "$program" generate -q -m ref_data/demo -p "$prompt" --seed 0 --latents 42 --cache "$cache" \
         --no-decode -o "$work/$cache.y4m" --latents-out "$work/$cache" >&2 || exit 1
-    sum=$(sha256sum < "$work/$cache")
+    sum=$(sha256sum < "$work/$cache") || exit 1
     printf '%s"%s": "%s"' "$comma" "$cache" "${sum%% *}"
     comma=',
 '

@@ -6,8 +6,9 @@
 #   lines    2,500 together with tools/web; 110 columns
 #   names    each function that a source() line names is in that file of
 #            src/golden
-#   never    markup from text, a fetch, a timer of text: innerHTML, fetch(,
-#            import, eval, document.write, http
+#   places   by_slot or by_time of golden, as run.js says of each policy
+#   never    markup from text and code from text, here and in tools/web:
+#            innerHTML, eval, document.write; here also fetch(, import, http
 #   bytes    the build has the files as they are, in the order of their names
 # A copy with one fault of each kind shows that they are found.
 build=$1
@@ -24,6 +25,17 @@ names() {   # folder
         awk '{ for (i = 1; i < NF; i++) print $i, $NF }'
 }
 
+positions() {   # folder: POLICY slot|frame of the table of run.js
+    sed -n '/^const POSITIONS/,/};/p' "$1/run.js" | tr -d " '" | tr '{,}' '\n' |
+        grep : | tr : ' ' | sort | xargs
+}
+positions_of_golden() {   # three others move the times of what they hold
+    cat src/golden/*.c | tr '\n' ' ' | tr ';' '\n' |
+        sed -nE '/\.positions = by_slot/s/.*\.name = "([^"]*)".*/\1 slot/p
+            /\.positions/!s/.*\.name = "([^"]*)".*/\1 frame/p' |
+        grep -v '^deep-\|^rolling-sink' | sort | xargs
+}
+
 complaints() {   # folder
     n=$(cat "$1"/* tools/web/* | wc -l)
     [ "$n" -le 2500 ] || echo "$n lines, more than 2500"
@@ -33,8 +45,12 @@ complaints() {   # folder
         grep -qE "(^|[ *])$name\(" "src/golden/$file" 2> /dev/null \
             || echo "src/golden/$file has no function $name"
     done
-    grep -HnE 'innerHTML|outerHTML|insertAdjacent|fetch\(|import[ (]|eval\(|'\
-'document\.write|XMLHttp|new Function' "$1"/*.js | sed 's/^/never: /'
+    [ "$(positions "$1")" = "$(positions_of_golden)" ] \
+        || echo "positions: $(positions "$1"), in golden $(positions_of_golden)"
+    grep -HnE 'innerHTML|outerHTML|insertAdjacent|eval\(|document\.write|XMLHttp|'\
+'new Function' "$1"/*.js tools/web/*.js "$1"/*.html tools/web/*.html 2> /dev/null \
+        | sed 's/^/never: /'
+    grep -HnE 'fetch\(|import[ (]' "$1"/*.js | sed 's/^/never: /'
     grep -Hn 'http:\|https:\|url(http' "$1"/* | grep -v 'www.w3.org/2000/svg' \
         | sed 's/^/never: /'
 }
@@ -52,6 +68,7 @@ plant() {   # what is said, file, line
     if grep -q "$1" "$work/said"; then pass; else fail "$1: not found"; fi
 }
 plant 'never: .*innerHTML' dom.js 'x.innerHTML = text'
+plant 'positions' run.js "const POSITIONS = {tether: 'frame'};"
 plant 'never: .*fetch' film.js 'fetch("data")'
 plant 'no function grab_nothing' run.js \
     "source('', ['grab_score', 'grab_nothing'], 'tethercache.c');"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const REGIONS = ['empty', 'sink', 'memory', 'recent', 'new'];
-// How a policy of src/golden places frames for RoPE (by_slot, by_time of cache.c).
-const POSITIONS = {tether: 'slot', memrope: 'slot', full: 'frame', fifo: 'frame', causvid: 'frame',
-                   'causvid-rolling': 'frame'};
+// Which policies of src/golden place frames for RoPE with by_slot or by_time of cache.c.
+const POSITIONS = {tether: 'slot', memrope: 'slot', reward: 'slot', full: 'frame', fifo: 'frame',
+                   longlive: 'frame', causvid: 'frame', 'causvid-rolling': 'frame'};
 
 // ---- equations of GRAB, as in src/golden/tethercache.c ------------------------------------------
 
@@ -304,6 +304,7 @@ function runView(run) {
     `chunk ${i >> 1} of ${run.chunks - 1}, ${i % 2 ? 'clean pass' : 'noisy passes'}`, show, 900);
   layer.addEventListener('change', () => time.go(time.at()));
   const chunk = (run.grab || []).length ? run.grab[0].chunk : run.chunks - 1;
+  const positions = {slot: source('', ['by_slot'], 'cache.c'), frame: source('', ['by_time'], 'cache.c')};
   layer.value = asked('layer', 0, run.layers - 1) ?? 0;
   time.go(2 * (asked('chunk', 0, run.chunks - 1) ?? chunk) + (state.get('pass') !== 'noisy'));
   return [h('section.part-cache', h('h2', {id: 'cache'}, `What the cache holds: ${run.label}`),
@@ -312,6 +313,5 @@ function runView(run) {
     words(['noisy pass', 'clean pass', 'slot', 'sink', 'memory', 'recent', 'age', 'position']),
     h('div.follow', time.element), screen, h('div.controls', layer, regions(run)), strip, event,
     source(run.policy === 'tether' ? 'Eqs. 2 and 3' : '', ['make_chunk'], 'sampler.c'),
-    source('', ['cache_attention'], 'cache.c'), POSITIONS[run.policy] === 'slot'
-      ? source('', ['by_slot'], 'cache.c') : source('', ['by_time'], 'cache.c')), decisions];
+    source('', ['cache_attention'], 'cache.c'), positions[POSITIONS[run.policy]]), decisions];
 }

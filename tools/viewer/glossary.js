@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const GLOSSARY = {
-  'noisy pass': 'the network turns the noise of a chunk into frames in four passes; in each of them the '
+  'noisy pass': 'the network turns the noise of a chunk into frames in a few passes; in each of them the '
     + 'chunk reads the cache',
   'clean pass': 'the network reads the finished chunk once more, so that its keys and values can stay',
   slot: 'a place in the cache for the keys and values of one frame',

@@ -16,7 +16,7 @@ const STEPS = [
     'Three latent frames are a chunk, and the network never sees more than one chunk of new frames.',
     'A chunk begins as noise, and four noisy passes take it away: its share is 1, 0.94, 0.83 and 0.63.',
     'The clean pass then reads the finished chunk once more, so that its keys and values can stay.',
-    'Press \u2192 at the time line below: noisy, clean, noisy, clean, and three boxes more each time.'],
+    'Press the \u2192 button beside Play below: noisy, clean, noisy, clean, and three boxes more each time.'],
    read: () => source('Eq. 2', ['make_chunk'], 'sampler.c')},
   {title: 'Attention reads the past', runs: [isTether], show: ['cache'], focus: 'cache', state: 'chunk=4',
    text: ({runs: [r]}) => [
@@ -36,7 +36,7 @@ const STEPS = [
     'Chunk 7 needs three places.',
     `Who leaves is what a policy decides: fifo evicts the oldest frames after a sink of ${r.S}, here 3, 4 `
       + 'and 5 (dashed boxes).',
-    'Press \u2192 at the time line: after the clean pass there are 21 boxes again.'],
+    'Press the \u2192 button beside Play: after the clean pass there are 21 boxes again.'],
    read: () => source('', ['cache_roll'], 'cache.c')},
   {title: 'The window forgets', runs: [hasSink, noSink], show: ['videos', 'drift'], state: '',
    text: data => [
@@ -46,7 +46,7 @@ const STEPS = [
     'A sink, the first frames, which never leave, anchors them; what lies between it and the window is gone.',
     `In this one video the last quarter is ${driftOf(data, hasSink)} away with the sink and `
       + `${driftOf(data, noSink)} without: one video cannot tell them apart.`,
-    'Over 64 prompts of 240 latents it is 0.097 with the sink and 0.107 without.'],
+    'Over 64 prompts the last 90 of 240 frames are 0.097 away with the sink and 0.107 without.'],
    read: () => source('', ['by_time'], 'cache.c')},
   {title: 'Three regions', runs: [isTether], show: ['cache'], focus: 'cache', state: 'chunk=14',
    text: ({runs: [r]}) => [
@@ -77,8 +77,8 @@ const STEPS = [
    read: () => source('', ['tame_value'], 'operators.c')},
   {title: 'Does it help?', runs: [hasSink, noSink, isTether], show: ['videos', 'numbers', 'drift'], state: '',
    text: data => [
-    'On this demo model, over 64 prompts of a minute, means drift least with TetherCache: 0.082, with fifo '
-      + 'and a sink 0.097; shapes keep best.',
+    'On this demo model, over 64 prompts and the last 90 of 240 frames, means drift least with TetherCache: '
+      + '0.082, with fifo and a sink 0.097; shapes keep best.',
     'But no object moves any more then, where three of four still move under fifo, and standing still is '
       + 'easy to keep.',
     `In this one video the drift of the last quarter is ${driftOf(data, isTether)}, under fifo `
@@ -108,7 +108,7 @@ function only(data, which) {
 }
 
 function startTour(data) {
-  const page = h('main');
+  const told = h('section.tour', {'aria-live': 'polite'}), page = h('main', told);
   document.getElementById('plain').replaceWith(page);
   document.documentElement.dataset.shown = 'tour';
   let at = 0;
@@ -121,20 +121,22 @@ function startTour(data) {
     const button = (to, word, label) => h('button', {type: 'button', 'aria-label': label,
       disabled: to < 0 || to >= STEPS.length, click: () => go(to)}, word);
     page.dataset.focus = step.focus || '';
-    page.replaceChildren(...[h('section.tour', {'aria-live': 'polite'},
+    told.replaceChildren();
+    fill(told, [
       h('p.kicker', `How a long video is made, step ${at + 1} of ${STEPS.length}`), h('h1', step.title),
       h('ol', step.text(some).map(t => h('li', t))),
       step.read(),
       h('nav.controls', {'aria-label': 'steps'}, button(at - 1, '\u2190', 'step before'),
         STEPS.map((s, k) => h('button', {type: 'button', click: () => go(k), title: s.title,
           'aria-label': `step ${k + 1}: ${s.title}`, 'aria-current': k === at ? 'step' : null}, k + 1)),
-        button(at + 1, '\u2192', 'next step'))),
-      ...step.show.map(name => sections[name])].flat(Infinity).filter(Boolean));
+        button(at + 1, '\u2192', 'next step'))]);
+    while (told.nextSibling) told.nextSibling.remove();
+    fill(page, step.show.map(name => sections[name]));
     scrollTo(0, 0);
   };
-  // In a field or at a slider the arrows are its own.
+  // In a field, at a slider and in a table that scrolls the arrows are its own.
   addEventListener('keydown', e => {
-    if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest?.('input, select')) return;
+    if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest?.('input, select, .wide')) return;
     const to = {ArrowRight: at + 1, PageDown: at + 1, ArrowLeft: at - 1, PageUp: at - 1, Home: 0,
                 End: STEPS.length - 1}[e.key];
     if (to === undefined) return;

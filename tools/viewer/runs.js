@@ -72,7 +72,7 @@ function head(data) {
   return h('header.top', h('div.said', h('p.kicker', `tether \u00b7 ${plural(runs.length, 'run')}`),
       h('h1', data.title), words.length > 0 && h('p.lead', words), lengths(runs)),
     h('div.tiles', tile(runs.length, runs.length === 1 ? 'run' : 'policies'),
-      tile(longest, 'latent frames'), tile(((4 * longest - 3) / 16).toFixed(1) + ' s', 'of video'),
+      tile(longest, 'latent frames'), tile(seconds(longest - 1), 'of video'),
       runs.length === 1 && runs[0].chunks && [tile(runs[0].chunks, 'chunks'),
                                              tile(runs[0].layers, 'layers')]),
     facts([...data.facts.filter(f => f[0] !== 'program'), ...shared(runs, 'prompt'),

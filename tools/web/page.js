@@ -94,12 +94,15 @@ const a = choice('a', 'Policy', false), b = choice('b', 'Second policy, on the s
 // 'it''s' for a shell.
 const quoted = text => `'${text.replaceAll("'", "'\\''")}'`;
 
+const fileName = cache => cache.replace(/[^a-z0-9.=-]/g, '_');
+
 const command = (cache, s) => `build/tether generate -m ref_data/demo --prompt=${quoted(s.prompt)} `
-  + `--seed ${s.seed} --latents ${s.latents} --cache ${quoted(cache)} -o video.apng `
-  + '--latents-out latents.safetensors && sha256sum latents.safetensors';
+  + `--seed ${s.seed} --latents ${s.latents} --cache ${quoted(cache)} -o ${fileName(cache)}.apng `
+  + `--latents-out ${fileName(cache)}.safetensors && sha256sum ${fileName(cache)}.safetensors`;
 
 // The digest, and what it is to be compared with.
 function compared(sha256, cache, s, native) {
+  if (!sha256) return [h('p.soft', 'The digest of the latents needs https or localhost.')];
   const usual = s.prompt === DEFAULT.prompt && s.seed === DEFAULT.seed && s.latents === DEFAULT.latents;
   const want = usual ? native[cache] : null;
   return [facts([['digest of the latents', h('code.here', sha256)],
@@ -136,6 +139,7 @@ function side(cache, s, native, film) {
   me.end = (text, kind) => {
     me.worker.terminate();
     clearInterval(timer);
+    if (!me.done) clearTimeout(later);
     if (!run) [box, legends, strip, event].forEach(e => e.remove());
     say.textContent = clean(text);
     say.className = kind || '';
@@ -159,16 +163,17 @@ function side(cache, s, native, film) {
     me.done = m;
     if (!still) large.replaceChildren(h('img', {src: url, alt: s.prompt}));
     caption.textContent = `${plural(m.data.runs[0].frames, 'latent frame')}, `
-      + `${((4 * m.data.runs[0].frames - 3) / 16).toFixed(1)} s of video`;
+      + `${seconds(m.data.runs[0].frames - 1)} of video`;
     bar.value = s.latents;
     end.replaceChildren(...[compared(m.sha256, cache, s, native),
-      h('p', h('a', {href: saved, download: `${cache.replace(/[^a-z0-9.=-]/g, '_')}.html`},
-               'Save its page'), ' \u00b7 ', h('a', {href: url, download: 'video.apng'}, 'Save the video'))]
+      h('p', h('a', {href: saved, download: `${fileName(cache)}.html`}, 'Save its page'), ' \u00b7 ',
+        h('a', {href: url, download: `${fileName(cache)}.apng`}, 'Save the video'))]
       .flat(Infinity).filter(Boolean));
     me.end(`Done in ${m.seconds.toFixed(1)} s.`, 'ok');
   };
   me.worker.onerror = e => me.end(`The worker failed: ${e.message}`, 'bad');
   me.worker.onmessage = ({data: m}) => {
+    if (me.ended) return;
     if (m.error) return me.end(m.error, 'bad');
     spoken += m.said || '';
     if (m.step?.event === 'chunk') say.textContent = `Chunk ${m.step.chunk + 1} of ${m.step.chunks} `
@@ -189,6 +194,7 @@ function side(cache, s, native, film) {
 
 function ended() {
   if (running.some(r => !r.ended)) return;
+  for (const video of sides.querySelectorAll('img')) video.src = video.src;   // from its start
   go.disabled = false;
   stop.disabled = true;
   const done = running.filter(r => r.done);
@@ -233,7 +239,7 @@ async function begin() {
   urls.forEach(URL.revokeObjectURL);
   running = [];
   urls = [];
-  note.textContent = 'Loading the program and the model (12 MB) \u2026';
+  note.textContent = 'Loading the program and the model (10 MB) \u2026';
   const mine = begin.number = (begin.number || 0) + 1;
   let x;
   try {

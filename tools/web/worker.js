@@ -55,7 +55,8 @@ onmessage = async ({ data: { module, model, args } }) => {
             end.page = text(files, 'run/index.html');
             end.data = data(end.page);
             end.picture = files.get('video.apng').slice();
-            end.sha256 = await sha256(files.get('latents.safetensors').slice());
+            // Browsers have no crypto.subtle on plain http.
+            end.sha256 = crypto.subtle ? await sha256(files.get('latents.safetensors').slice()) : null;
         }
         postMessage(end);
     } catch (error) {

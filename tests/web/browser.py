@@ -2,7 +2,6 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-import base64
 import json
 import os
 import select
@@ -27,7 +26,7 @@ class Browser:
 
         self.process = subprocess.Popen(
             [program, '--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
-             '--hide-scrollbars', f'--user-data-dir={self.profile.name}', '--remote-debugging-pipe',
+             '--hide-scrollbars', '--host-resolver-rules=MAP tether.test 127.0.0.1', f'--user-data-dir={self.profile.name}', '--remote-debugging-pipe',
              'about:blank'], preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         os.close(to_read)
@@ -68,7 +67,7 @@ class Browser:
                 return got['result']
             self.event(got)
 
-    def open(self, url, width=1280, height=900, dark=False, still=False):
+    def open(self, url, width=1280, height=900):
         """A fresh page."""
         target = self.ask('Target.createTarget', url='about:blank')['targetId']
         self.session = None
@@ -76,9 +75,6 @@ class Browser:
         for domain in 'Runtime', 'Log', 'Page':
             self.ask(f'{domain}.enable')
         self.resize(width, height)
-        self.ask('Emulation.setEmulatedMedia', features=[
-            {'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'},
-            {'name': 'prefers-reduced-motion', 'value': 'reduce' if still else 'no-preference'}])
         self.ask('Page.navigate', url=url)
         self.wait('document.readyState === "complete"')
 
@@ -108,14 +104,6 @@ class Browser:
     def beyond(self):
         """Pixels by which the page is wider than its window."""
         return self.run('document.documentElement.scrollWidth - document.documentElement.clientWidth')
-
-    def picture(self, path, whole=True):
-        got = self.ask('Page.captureScreenshot', format='png', captureBeyondViewport=whole,
-                       **({'clip': {'x': 0, 'y': 0, 'scale': 1, 'width': self.run('innerWidth'),
-                           'height': min(6000, self.run('document.documentElement.scrollHeight'))}}
-                          if whole else {}))
-        with open(path, 'wb') as f:
-            f.write(base64.b64decode(got['data']))
 
     def close(self):
         self.process.terminate()

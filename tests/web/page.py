@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import base64
 import functools
+import hashlib
 import http.server
 import json
 import os
@@ -57,6 +58,24 @@ def fits(b, what):
     b.resize(1280)
 
 
+def same_moment(b):
+    """In a picture of the window, which shows the videos before frames leave the caches."""
+    b.run('document.querySelector(".film").scrollIntoView()')
+    time.sleep(1)
+    shot = b.ask('Page.captureScreenshot', format='png')['data']
+    return b.run('''(async () => {
+      const of = img => { const r = img.getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; };
+      const shot = new Image();
+      shot.src = 'data:image/png;base64,%s';
+      await shot.decode();
+      const [one, other] = [...document.querySelectorAll('.film img')].map(of).map(r => {
+        const pen = new OffscreenCanvas(r[2], r[3]).getContext('2d');
+        pen.drawImage(shot, ...r, 0, 0, r[2], r[3]);
+        return pen.getImageData(8, 8, r[2] - 16, r[3] - 16).data;
+      });
+      return one.filter((x, i) => Math.abs(x - other[i]) > 40).length; })()''' % shot)
+
+
 def two_policies(b, url):
     """The settings of the page as it opens."""
     b.open(url)
@@ -80,6 +99,8 @@ def two_policies(b, url):
     check('digests', text(b, 'code.here') == [native['tether'], native['fifo']], text(b, 'code.here'))
     check('native digests stand beside', text(b, 'code.native') == text(b, 'code.here'))
     check('equal', text(b, '.equal') == ['The same bits as the native program.'] * 2, text(b, '.equal'))
+    differing = same_moment(b)
+    check('one clock: a moment of both videos is the same', differing < 400, differing)
     fits(b, 'two runs')
     click(b, 'open')
     check('the report', 'Two policies on the same noise' in text(b, 'h1'), text(b, 'h1'))
@@ -105,24 +126,42 @@ def all_policies(b, url):
             check(f'{name}: digest', got.get(name) == native[name], got, text(b, '.side pre'))
         check(f'{one} and {other}: knobs', len(knobs) or 'full' in (one, other))
         fits(b, f'{one} and {other}')
+    usual = [b.run(f'document.getElementById("{i}").value') for i in ('prompt', 'seed', 'latents')]
     policies = dict(line.strip("  ',];\n").partition(' ')[::2] for line in open('tools/web/page.js')
                     if line.startswith("  '") and line.rstrip(",];\n").endswith("'"))
     for name in native:
         spec = ':'.join([name, *policies[name].split()])
-        done = subprocess.run([tether, 'generate', '--plan', '-m', f'{web}/demo', '--cache', spec, '-q'],
-                              capture_output=True, text=True)
-        check(f'{spec} is what the program takes', done.returncode == 0, done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([tether, 'generate', '-q', '-m', f'{web}/demo', f'--prompt={usual[0]}',
+                                   '--seed', usual[1], '--latents', usual[2], '--cache', spec, '--no-decode',
+                                   '-o', f'{folder}/x.y4m', '--latents-out', f'{folder}/latents'],
+                                  capture_output=True, text=True)
+            check(f'{spec} is taken', done.returncode == 0, done.stderr)
+            with open(f'{folder}/latents', 'rb') as f:
+                made = hashlib.sha256(f.read()).hexdigest()
+        check(f'{spec} is what the program does without knobs', made == native[name], made)
+
+
+def shapes(b, url):
+    """The words to choose from are those of the program."""
+    b.open(url)
+    said = subprocess.run([tether, 'demo', '--list'], capture_output=True, text=True).stdout
+    told = re.sub(r'\n {4,}', ' ', said[said.index('COLOUR', said.index('COLOUR') + 1):])
+    for name, words in re.findall(r'([A-Z]+) +(.*)', told):
+        if name == 'MOTION':
+            words = re.sub(r'moves (\S+) and bounces', lambda m: ', '.join(
+                f'moves {to} and bounces' for to in m[1].split('|')), words)
+        want = re.split(', *' if name == 'MOTION' else ' ', words)
+        check(f'{name} as the program lists it', text(b, f'#{name.lower()} option') == want,
+              text(b, f'#{name.lower()} option'), want)
 
 
 def stops(b, url):
     b.open(url + '#latents=240')
     click(b, 'go')
-    b.wait('document.querySelectorAll(".side .slot").length > 30')
-    begin = time.monotonic()
-    click(b, 'stop')
-    check('it says so', text(b, '#state') == ['Stopped.'], text(b, '#state'))
-    check('at once', time.monotonic() - begin < 1)
-    time.sleep(0.6)     # the animation of the last chunk
+    noisy = '[...document.querySelectorAll(".event b")].some(e => /[2-9], noisy/.test(e.textContent))'
+    found = b.wait(f'{noisy} && (document.getElementById("stop").click(), true)')   # a clean pass is due
+    check('it says so at once', found and text(b, '#state') == ['Stopped.'], text(b, '#state'))
     before = b.run('document.querySelector(".sides").innerHTML')
     time.sleep(2)
     check('nothing goes on', b.run('document.querySelector(".sides").innerHTML') == before)
@@ -133,18 +172,19 @@ def same_command(b, url, what, state):
     """A run whose digest is not stored; the command that the page names makes it."""
     b.open(url + state)
     click(b, 'go')
-    check(f'{what}: done', ends(b) is not None and text(b, '#state') == ['Done: 1 run.'],
+    check(f'{what}: done', ends(b) is not None and text(b, '#state')[0].startswith('Done: '),
           text(b, '#state'), text(b, '.side pre'))
-    lines = text(b, '.side pre code')
-    if not lines:
-        return check(f'{what}: names a command', False)
-    command = lines[0].replace('build/tether', tether).replace('-m ref_data/demo', f'-m {web}/demo')
+    lines, names = text(b, '.side pre code'), text(b, '.side h2')
+    check(f'{what}: names a command for each', len(lines) == len(names), lines)
+    command = ' && '.join(lines).replace('build/tether', tether).replace('-m ref_data/demo', f'-m {web}/demo')
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(['sh', '-c', command], cwd=folder, capture_output=True, text=True)
-        names = subprocess.run(['ls', folder], capture_output=True, text=True).stdout.split()
-    check(f'{what}: the command has the digest', text(b, 'code.here') == done.stdout.split()[-2:-1],
+        made = sorted(os.listdir(folder))
+    digests = re.findall(r'^([0-9a-f]{64}) ', done.stdout, re.MULTILINE)
+    check(f'{what}: the command has the digest', digests and text(b, 'code.here') == digests,
           text(b, 'code.here'), done.stdout, done.stderr)
-    check(f'{what}: and makes nothing else', sorted(names) == ['latents.safetensors', 'video.apng'], names)
+    check(f'{what}: and makes nothing else', made == sorted(
+        name.replace(':', '_') + end for name in names for end in ('.apng', '.safetensors')), made)
 
 
 def hostile(b, url):
@@ -154,6 +194,19 @@ def hostile(b, url):
     click(b, 'open')
     check('nor in the report', not b.run('document.querySelector("img[src=x]")'))
     fits(b, 'a hostile prompt')
+
+
+def no_digest(b, url):
+    """On plain http the video comes without its digest; from a disk nothing comes but advice."""
+    b.open(url.replace('127.0.0.1', 'tether.test') + '#b=none&latents=6')
+    click(b, 'go')
+    check('plain http: done', ends(b) is not None and text(b, '#state') == ['Done: 1 run.'],
+          text(b, '#state'), text(b, '.side p'))
+    check('plain http: says what a digest needs', 'https or localhost' in ''.join(text(b, '.side p')))
+    said = len(b.said)
+    b.open(f'file://{web}/index.html')
+    check('from a disk: names a server', text(b, 'main code') == ['python3 -m http.server -d build/web'])
+    del b.said[said:]
 
 
 def refused(b, url):
@@ -180,6 +233,7 @@ def tour(b, url):
     states = [('chunk 0 of', 'noisy'), ('chunk 4 of', 'clean'), ('chunk 7 of', 'noisy'), None,
               ('chunk 14 of', 'clean'), ('chunk 7 of', 'clean'), ('chunk 7 of', 'clean'), None, None]
     titles = []
+    b.run('document.querySelector("[aria-live]").dataset.same = ""')
     for k in range(9):
         check(f'step {k + 1}: its address', b.run('location.hash') == f'#tour={k + 1}')
         titles += text(b, 'h1')
@@ -205,7 +259,12 @@ def tour(b, url):
             check('17 rows of the lesson', len(rows) == 17)
             for frame, mass, diversity, score, what in rows:
                 check(f'frame {frame} as in the lesson', all(x in page for x in (mass, diversity, score)))
+            b.run('document.querySelector(".part-grab .wide").focus()')
+            b.key('ArrowLeft')
+            check('a table that scrolls has the arrows', b.run('location.hash') == '#tour=6')
+            b.run('document.activeElement.blur()')
         b.key('ArrowRight')
+    check('what is read aloud is one section', b.run('Boolean(document.querySelector(".tour[data-same]"))'))
     check('nine steps', len(set(titles)) == 9, titles)
     b.key('Home')
     check('Home', b.run('location.hash') == '#tour=1')
@@ -224,10 +283,12 @@ browser = Browser(program)
 parts = {
     'two': lambda: two_policies(browser, url),
     'all': lambda: all_policies(browser, url),
+    'shapes': lambda: shapes(browser, url),
     'stop': lambda: stops(browser, url),
     'knobs': lambda: same_command(browser, url, 'knobs',
-                                  '#a=tether:alpha=0:budget=12&b=none&latents=15&seed=7'),
+                                  '#a=tether:alpha=0:budget=12&b=fifo&latents=15&seed=7'),
     'hostile': lambda: hostile(browser, url),
+    'digest': lambda: no_digest(browser, url),
     'refused': lambda: refused(browser, url),
     'long': lambda: long_film(browser, url),
     'tour': lambda: tour(browser, url + 'tour/index.html')}

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyze/files.h"
 #include "core/device.h"
@@ -430,6 +431,18 @@ static void look_at_cache(tt_recorder *r, int64_t start, int64_t frames)
     r->nchunks++;
 }
 
+/* What an earlier run has left in the folder would be read as this one's. */
+static void forget_earlier(tt_recorder *r)
+{
+    static const char *const name[] = {
+        "run.json", "index.html", "trace.safetensors", "latents.safetensors",
+        "features.safetensors", "chosen.safetensors"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        const char *path = in_folder(r, name[i]);
+        if (path) unlink(path);
+    }
+}
+
 /* A long trace is written after fewer chunks: all of them together stay a small
  * multiple of the last. */
 static void write_so_far(tt_recorder *r)
@@ -437,6 +450,8 @@ static void write_so_far(tt_recorder *r)
     const tt_arena_mark m = tt_arena_here(&r->ctx->scratch);
     if (!r->opt.during || !r->opt.folder || r->ctx->status
         || r->nchunks % (1 + r->nchunks / 64)) return;
+    if (!r->so_far) forget_earlier(r);
+    r->so_far = true;
     recorder_write_trace(r, in_folder(r, "trace.safetensors"));
     if (!r->ctx->status) recorder_write_run(r, in_folder(r, "run.json"));
     tt_arena_reset(&r->ctx->scratch, m);
@@ -464,6 +479,8 @@ tt_status tt_recorder_finish(tt_recorder *r)
     if (!ctx->status && r->opt.trace) recorder_write_trace(r, r->opt.trace);
     if (!ctx->status && r->opt.folder)
         recorder_write_trace(r, in_folder(r, "trace.safetensors"));
+    if (!ctx->status && r->so_far) unlink(in_folder(r, "run.json"));
+    r->so_far = false;
     tt_st_finish(r->latents); /* NULL is fine */
     tt_st_finish(r->features);
     tt_st_finish(r->chosen);

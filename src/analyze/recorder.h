@@ -54,6 +54,7 @@ struct tt_recorder {
     tt_recorder_options opt;
     int64_t layers, slots, L;
     int64_t width, held;           /* H*D of the model, and of heads held     */
+    bool so_far;                   /* what is there is not finished           */
     bool measures;                 /* statistics of keys and values           */
     tt_event shown;                /* of layer 0: which fields, how wide      */
     bool chooses;                  /* its events choose tokens                */

@@ -245,6 +245,7 @@ tt_status recorder_write_run(tt_recorder *r, const char *path)
     TT_TRY(tt_out_open(r->ctx, &out, path));
     json_begin(&j, out.file, true);
     json_str(&j, "format", "tether run 1");
+    if (r->so_far) json_bool(&j, "unfinished", true);
     json_str(&j, "label", o->label);
     json_str(&j, "prompt", o->prompt);
     tt_recorder_scenes(&j, o->scene, o->nscenes);

@@ -287,6 +287,10 @@ static void read_facts(tt_recording *r)
     const char *path = files_join(r->ctx, &r->mem, r->path, "run.json", "");
     if (r->ctx->status || !files_exist(path)) return;
     if (tt_json_file(r->ctx, &r->mem, &root, path, 1 << 24)) return;
+    if (tt_json_bool(root, "unfinished", false))
+        tt_warn(r->ctx, "%s: the run is not finished: this is its first %lld "
+                "chunks", r->path, (long long)tt_json_int(
+                tt_json_get(root, "sizes"), "chunks", 0));
     policy = tt_json_get(root, "policy");
     r->label = short_label(r, tt_json_str(root, "label", r->label));
     r->prompt = tt_json_str(root, "prompt", NULL);

@@ -35,10 +35,31 @@ static void one_pass(tt_cache *cache, const tt_pass *p)
     }
 }
 
+static int warned; /* that a run is not finished */
+
+static void count_warning(void *user, const char *text)
+{
+    (void)user;
+    if (strstr(text, "is not finished: this is its first ")) warned++;
+    else fprintf(stderr, "%s\n", text);
+}
+
+static bool is_unfinished(const char *name)
+{
+    char path[600], text[4096] = "";
+    snprintf(path, sizeof path, "%s/run.json", at(name));
+    FILE *f = fopen(path, "r");
+    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+    return strstr(text, "\"unfinished\": true") != NULL;
+}
+
 /* The folder while the run goes on: the trace of `chunks` chunks. */
 static void expect_so_far(const char *name, int64_t chunks)
 {
     tt_recording *r = NULL;
+    expect(is_unfinished(name), "it says so");
     if (!expect_ok(tt_recording_open(ctx, &r, at(name)), "during the run"))
         return;
     expect(r->chunks == chunks && !r->latents && !r->features
@@ -47,9 +68,9 @@ static void expect_so_far(const char *name, int64_t chunks)
     tt_recording_close(r);
 }
 
-/* Record `chunks` chunks of `frames` frames. */
-static bool record(const char *name, const tt_policy_options *opt,
-                   int64_t frames, int64_t chunks)
+/* Record `chunks` chunks of `frames` frames; killed: the run ends there. */
+static bool record_some(const char *name, const tt_policy_options *opt,
+                        int64_t frames, int64_t chunks, bool killed)
 {
     const tt_geometry geo = {.layers = LAYERS, .H = 1, .D = W, .grid_h = 1,
                              .grid_w = L, .L = L, .chunk = frames,
@@ -76,9 +97,17 @@ static bool record(const char *name, const tt_policy_options *opt,
         expect_ok(tt_recorder_chunk(rec, p.start, frames, z), "chunk");
         if (o.during) expect_so_far(name, c + 1);
     }
-    bool ok = expect_ok(tt_recorder_finish(rec), "finish");
+    if (killed) tt_recorder_abort(rec);
+    bool ok = killed || expect_ok(tt_recorder_finish(rec), "finish");
+    expect(is_unfinished(name) == killed, "is it finished?");
     tt_cache_close(cache);
     return ok;
+}
+
+static bool record(const char *name, const tt_policy_options *opt,
+                   int64_t frames, int64_t chunks)
+{
+    return record_some(name, opt, frames, chunks, false);
 }
 
 static tt_recording *open_run(const char *name)
@@ -347,10 +376,24 @@ static void test_events(void)
     tt_file_close(f);
 }
 
+/* A run that ends early, in the folder of one that did not. */
+static void test_used_folder(void)
+{
+    tt_policy_options opt = tt_policy_defaults("fifo");
+    opt.K = 3;
+    opt.S = 1;
+    warned = 0;
+    record("used", &opt, 1, 5);
+    expect(warned == 0, "a whole run warns of nothing");
+    record_some("used", &opt, 1, 2, true);
+    expect(warned == 2, "each look at it warns: %d", warned);
+}
+
 int main(void)
 {
     ctx = test_begin("analyze/recorder");
     if (!folder_make()) return 1;
+    ctx->warn = count_warning;
     test_fifo();
     test_tether();
     test_parts();
@@ -358,6 +401,7 @@ int main(void)
     test_rates(0);
     test_rates(1);
     test_events();
+    test_used_folder();
     folder_remove();
     return test_end();
 }

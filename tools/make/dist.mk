@@ -10,8 +10,11 @@ RELEASED = $(MAKE) --no-print-directory CFLAGS=-g0 LDLIBS=$(call quoted,-s $(1))
 # and no OpenMP: those programs run on one core.
 ZIG ?= python3 -m ziglang cc -target
 STATIC = linux-$(firstword $(subst -, ,$(TARGET)))
-dist: dist-source wheel dist-static   ## build/dist: source, a wheel, static programs
+dist:   ## build/dist: source, a wheel, static programs
+	@rm -rf build/dist
+	+@$(MAKE) --no-print-directory dist-source wheel dist-static
 	+@sh tools/dist.sh $(call quoted,$(MAKE) --no-print-directory) $(call quoted,$(ZIG))
+	@case '$(GIT_NOW)' in *-dirty) echo "  note: made of files that were not committed" ;; esac
 	@ls -l build/dist | awk 'NR > 1 { printf "  %9d  %s\n", $$5, $$NF }'
 
 .PHONY: dist-static

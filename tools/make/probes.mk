@@ -103,7 +103,9 @@ endif
 # A plug-in sees the tt_ functions of the program that loads it. Were all names
 # exported, its own functions of such names would give way to ours.
 EXPORT_LIST := -Wl,--dynamic-list=src/ops/plugin.list
-EXPORTS ?= $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),$(call flag,-rdynamic))
+ifneq ($(origin EXPORTS),file)
+EXPORTS := $(if $(call try,$(NOTHING),$(EXPORT_LIST)),$(EXPORT_LIST),$(call flag,-rdynamic))
+endif
 
 # Calls that a test lets fail are renamed by the linker; Apple's cannot.
 WRAP := $(call try,$(NOTHING),-Wl$(comma)--wrap=malloc)

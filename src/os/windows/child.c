@@ -65,7 +65,8 @@ static void win_child_main(const child_of *k, const wchar_t *handles)
     const intptr_t events = (intptr_t)_wcstoui64(end, &end, 16);
     const intptr_t said = (intptr_t)_wcstoui64(end, &end, 16);
     shared *s = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, sizeof *s);
-    if (!s || s->base != (void *)GetModuleHandleW(NULL)) exit(3);
+    if (!s) return;                      /* a variable of somebody else's */
+    if (s->base != (void *)GetModuleHandleW(NULL)) exit(3);
     watch w = s->w;
     w.board = &s->board;
     w.events = _open_osfhandle(events, 0);
@@ -90,12 +91,13 @@ bool child_possible(const child_of *k)
     char path[4096];
     wchar_t handles[64];
     const DWORD n = GetEnvironmentVariableW(VARIABLE, handles, 64);
+    SetEnvironmentVariableW(VARIABLE, NULL);
     if (n && n < 64) win_child_main(k, handles);
     const char *slash = os_program_path(path, sizeof path) ? strrchr(path, '/')
                                                            : NULL;
     const bool first = !counted;
     counted = true;
-    return first && slash && !strncmp(slash, "/tether", 7);
+    return first && slash && !_strnicmp(slash, "/tether", 7);
 }
 
 watch_board *child_board(void)

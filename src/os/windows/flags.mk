@@ -6,7 +6,7 @@
 EXE := .exe
 OS_FLAGS = -Isrc/os/windows -D__USE_MINGW_ANSI_STDIO=1 -D_POSIX_THREAD_SAFE_FUNCTIONS \
   -pthread $(call flag,-Wa$(comma)-muse-unaligned-vector-move) -Wno-format
-OS_LIBS  := -static -municode -Wl,--stack,8388608
+OS_LIBS  = -static -municode $(call flag,-Wl$(comma)--no-insert-timestamp) -Wl,--stack,8388608
 # A plug-in finds the functions of tether.exe in this library.
 OS_PLUGIN = $(B)/libtether.dll.a -static
 EXPORTS = $(call flag,-Wl$(comma)--export-all-symbols) -Wl,--out-implib,$(B)/libtether.dll.a \

@@ -48,6 +48,13 @@ static void find_instructions(void)
     if (b & bit_AVX512DQ) *f |= 1u << DQ;
 }
 
+/* A wrong descriptor is an error, as elsewhere, not the end. */
+static void go_on(const wchar_t *expression, const wchar_t *function,
+                  const wchar_t *file, unsigned line, uintptr_t reserved)
+{
+    (void)expression, (void)function, (void)file, (void)line, (void)reserved;
+}
+
 /* Who is told of a crash is who waits for the process, and no one else. */
 static LONG WINAPI end_quietly(EXCEPTION_POINTERS *e)
 {
@@ -60,6 +67,7 @@ int wmain(int argc, wchar_t **wide)
 {
     char **argv = calloc((size_t)argc + 1, sizeof *argv);
     find_instructions();
+    _set_invalid_parameter_handler(go_on);
     _fmode = _O_BINARY;
     for (int fd = 0; fd < 3; fd++) _setmode(fd, _O_BINARY);
     SetConsoleOutputCP(CP_UTF8);
@@ -155,6 +163,31 @@ static wchar_t *win_line(const char *const *argv)
     return line ? wide : NULL;
 }
 
+/* The file of a program: on PATH alone, not in the folder where we are. */
+static wchar_t *win_find(const char *name)
+{
+    enum { MOST = 32768 };
+    wchar_t *found = malloc(MOST * sizeof *found), *path = NULL, wide[4096];
+    const DWORD n = GetEnvironmentVariableW(L"PATH", NULL, 0);
+    path = malloc((n + 1) * sizeof *path);
+    if (path && !GetEnvironmentVariableW(L"PATH", path, n)) *path = 0;
+    const bool ok = found && path
+        && MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 4096)
+        && SearchPathW(path, wide, L".exe", MOST, found, NULL);
+    if (!ok) win_failed();
+    if (!ok) free(found);
+    free(path);
+    return ok ? found : NULL;
+}
+
+static wchar_t *win_self(void)
+{
+    enum { MOST = 32768 };
+    wchar_t *path = malloc(MOST * sizeof *path);
+    if (path) GetModuleFileNameW(NULL, path, MOST);
+    return path;
+}
+
 HANDLE win_start(const char *const *argv, const HANDLE std[3])
 {
     STARTUPINFOW s = {.cb = sizeof s, .dwFlags = STARTF_USESTDHANDLES,
@@ -165,10 +198,12 @@ HANDLE win_start(const char *const *argv, const HANDLE std[3])
     for (int i = 0; i < 3; i++)
         if (std[i]) SetHandleInformation(std[i], HANDLE_FLAG_INHERIT,
                                          HANDLE_FLAG_INHERIT);
-    const bool ok = line && CreateProcessW(NULL, line, NULL, NULL, TRUE,
-        CREATE_NEW_PROCESS_GROUP, NULL, NULL, &s, &p);
-    if (!ok) win_failed();
+    wchar_t *program = argv ? win_find(argv[0]) : win_self();
+    const bool ok = line && program && CreateProcessW(program, line, NULL,
+        NULL, TRUE, CREATE_NEW_PROCESS_GROUP, NULL, NULL, &s, &p);
+    if (!ok && program) win_failed();
     free(line);
+    free(program);
     if (ok) CloseHandle(p.hThread);
     return ok ? p.hProcess : NULL;
 }
@@ -210,8 +245,8 @@ static int status_of(DWORD code)
     case 0xC0000374: case 0xC0000409: return SIGABRT; /* heap, fast fail */
     case CONTROL_C_EXIT: return SIGINT;
     default:
-        return (code & ~127u) == KILLED ? (int)(code & 127)
-                                        : (int)(code & 255) << 8;
+        if ((code & ~127u) == KILLED) return (int)(code & 127);
+        return (code && !(code & 255) ? 1 : (int)(code & 255)) << 8;
     }
 }
 
@@ -263,9 +298,9 @@ int posix_spawn(pid_t *pid, const char *path, const void *actions,
 
 bool os_has_program(const char *name)
 {
-    wchar_t wide[64], found[4096];
-    MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 64);
-    return SearchPathW(NULL, wide, L".exe", 4096, found, NULL) != 0;
+    wchar_t *file = win_find(name);
+    free(file);
+    return file != NULL;
 }
 
 /* Our end of what is written to it never waits: a stop must be heard. */

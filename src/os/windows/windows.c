@@ -74,12 +74,13 @@ static int as(bool done)
     return done ? 0 : win_failed();
 }
 
-/* "/tmp", where there is none, is what the system has for it. */
+/* "/tmp/tether-...", where there is no such folder, is in what the system has
+ * for it. Other names in /tmp are what somebody wrote. */
 static int widen_temporary(wchar_t *out, int n, const char **path)
 {
-    const bool in = !strncmp(*path, "/tmp", 4)
-                 && (!(*path)[4] || (*path)[4] == '/');
-    if (!in || GetFileAttributesW(L"\\tmp") != INVALID_FILE_ATTRIBUTES)
+    const bool own = !strcmp(*path, "/tmp")
+                  || !strncmp(*path, "/tmp/tether", 11);
+    if (!own || GetFileAttributesW(L"\\tmp") != INVALID_FILE_ATTRIBUTES)
         return 0;
     *path += (*path)[4] ? 5 : 4;
     return (int)GetTempPathW((DWORD)n, out);
@@ -100,7 +101,8 @@ const wchar_t *win_wide(win_name *w, const char *path)
     }
     for (wchar_t *c = w->text; *c; c++)
         if (*c == '/') *c = '\\';
-    if (at + n < LONG || !wcsncmp(w->text, L"\\\\?\\", 4)) return w->text;
+    if (GetFullPathNameW(w->text, 0, NULL, NULL) < LONG
+        || !wcsncmp(w->text, L"\\\\?\\", 4)) return w->text;
     win_name whole;
     const DWORD k = GetFullPathNameW(w->text, ROOM - 8, whole.text, NULL);
     if (!k || k >= ROOM - 8) return errno = ENAMETOOLONG, NULL;
@@ -125,7 +127,7 @@ bool win_narrow(char *out, size_t n, const wchar_t *text)
 
 static HANDLE handle_of(int fd)
 {
-    const HANDLE h = (HANDLE)_get_osfhandle(fd);
+    const HANDLE h = fd < 0 ? INVALID_HANDLE_VALUE : (HANDLE)_get_osfhandle(fd);
     if (h == INVALID_HANDLE_VALUE) errno = EBADF;
     return h;
 }
@@ -388,11 +390,9 @@ int os_remove(const char *path)
 }
 
 /* What is open under the new name is moved aside first: it would be refused. */
-int os_rename(const char *from, const char *to)
+static int try_rename(const wchar_t *old, const wchar_t *new)
 {
-    win_name a, b, aside;
-    const wchar_t *old = win_wide(&a, from), *new = win_wide(&b, to);
-    if (!old || !new) return -1;
+    win_name aside;
     if (MoveFileExW(old, new, MOVEFILE_REPLACE_EXISTING)) return 0;
     const DWORD e = GetLastError(), is = GetFileAttributesW(new);
     if (is == INVALID_FILE_ATTRIBUTES || is & FILE_ATTRIBUTE_DIRECTORY
@@ -400,6 +400,20 @@ int os_rename(const char *from, const char *to)
     if (MoveFileExW(old, new, 0)) return DeleteFileW(aside.text), 0;
     MoveFileExW(aside.text, new, 0);
     return fail_as(e);
+}
+
+/* Players and scanners hold a file for a moment. */
+int os_rename(const char *from, const char *to)
+{
+    win_name a, b;
+    const wchar_t *old = win_wide(&a, from), *new = win_wide(&b, to);
+    if (!old || !new) return -1;
+    for (int i = 0; i < 30; i++) {
+        if (!try_rename(old, new)) return 0;
+        if (errno != EACCES && errno != EBUSY) return -1;
+        Sleep(100);
+    }
+    return -1;
 }
 
 int link(const char *from, const char *to)
@@ -790,7 +804,7 @@ ssize_t send(int fd, const void *p, size_t n, int flags)
  * how much room: that is tried, and asked again a little later. */
 int poll(struct pollfd *p, unsigned n, int ms)
 {
-    if (!n) return Sleep((DWORD)ms), 0;
+    if (!n || p->fd < 0) return Sleep((DWORD)ms), 0;
     const HANDLE h = handle_of(p->fd);
     p->revents = p->events;
     if (p->events & POLLOUT && p->fd == is_full) {

@@ -187,7 +187,7 @@ static int64_t stood_there(const named *t, const round_of *r, int64_t i,
     snprintf(name, sizeof name, "%sgrab.keep", round);
     const double *keep = named_like(t, name, n);
     for (int64_t k = 0; c && keep && k < n; k++) {
-        if (!keep[k]) continue;
+        if (keep[k] == 0) continue;
         if ((int64_t)c[k] == frame)
             return (k < r->M) != moved || slot >= r->M ? frame
                                                        : (int64_t)c[slot];

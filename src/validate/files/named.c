@@ -195,6 +195,7 @@ static bool in_x(named *t)
     if (from_noisy(t, x0, trial)) return true;
     if (!mixed(t, trial, t->want, x0, &a, &b)) return false;
     const double s = level_of(t, t->step), past = level_of(t, t->step - 1);
+    const double of_x0 = a * (1 - s) + b;
     if (isnan(s))
         snprintf(t->out, t->size, "noise and x0 are mixed at another level: "
                  "%.5g of the noise that belongs", a);
@@ -205,8 +206,8 @@ static bool in_x(named *t)
     else
         snprintf(t->out, t->size, "re-noised with %.5g x0 + %.5g noise, where "
                  "1 - sigma and sigma belong: %.5g and %.5g%s",
-                 a * (1 - s) + b, a * s, 1 - s, s,
-                 fabs(hypot(a * (1 - s) + b, a * s) - 1) < 1e-4
+                 of_x0, a * s, 1 - s, s,
+                 fabs(sqrt(of_x0 * of_x0 + a * s * a * s) - 1) < 1e-4
                      ? " (the variance is kept: another kind of schedule)"
                      : "");
     return true;

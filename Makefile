@@ -87,7 +87,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 LIB   := $(B)/libtether.a
 TESTS := $(patsubst tests/%.c,$(B)/tests/%$(EXE),$(TEST_SRC))
 MUTANTS := $(B)/tests/validate/mutants.so
-TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
+TOOLS := $(patsubst tools/%.c,$(B)/tools/%$(EXE),$(TOOL_SRC))
 # fuzz_NAME reads files and standard input; libfuzz_NAME is libFuzzer's.
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))

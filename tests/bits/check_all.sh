@@ -17,6 +17,9 @@
 # Exit code: 0 when everything that ran is equal and something ran. The last
 # line counts digests.
 cd "$(dirname "$0")/../.." || exit 2
+PATH=$PATH:/usr/lib/wine         # where Debian has wine64
+WINEDEBUG=-all
+export PATH WINEDEBUG
 
 # title; options of check_bits; the same with --ci, "-" to leave the row out;
 # what check_bits must say, or it did not run what the title says; package of
@@ -57,6 +60,7 @@ aarch64 (NEON); --quick; --small; (f32 neon; gcc-aarch64-linux-gnu, qemu-user-st
 s390x (big-endian); --brief; --small --filter dit/; s390x; gcc-s390x-linux-gnu, qemu-user-static; CC=s390x-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-s390x-static
 riscv64; --brief; -; riscv64; gcc-riscv64-linux-gnu, qemu-user-static; CC=riscv64-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-riscv64-static
 ppc64le; --brief; -; ppc64; gcc-powerpc64le-linux-gnu, qemu-user-static; CC=powerpc64le-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-ppc64le-static
+Windows x86-64, wine; --brief; -; x86-64 sse2; gcc-mingw-w64-x86-64-posix, wine64; CC=x86_64-w64-mingw32-gcc-posix; wine64
 armhf (32 bits, VFPv4); --small; -; arm; gcc-arm-linux-gnueabihf, qemu-user-static; CC=arm-linux-gnueabihf-gcc OMP=no LDLIBS=-static CFLAGS='-mfpu=neon-vfpv4'; qemu-arm-static
 TABLE
 }
@@ -78,8 +82,10 @@ one() {   # n folder title options expected command...
     expected=$5
     shift 5
     start=$(date +%s.%N)
+    program=$folder/check_bits
+    [ -f "$program" ] || program=$program.exe
     # shellcheck disable=SC2086
-    "$@" "$folder/check_bits" --demo "$folder/demo-random" $options \
+    "$@" "$program" --demo "$folder/demo-random" $options \
         ${BITS:-} > "$mine.log" 2>&1
     rc=$?
     seconds=$(date +%s.%N | awk -v s="$start" '{printf "%.1f", $1 - s}')
@@ -143,7 +149,7 @@ while IFS=';' read -r title options in_ci expected package args command; do
         continue
     fi
     # the emulator also runs make_checkpoint
-    case $command in qemu*) args="$args RUN='$command'" ;; esac
+    case $command in qemu* | wine*) args="$args RUN='$command'" ;; esac
     if eval "make -j2 $args bits-programs" > $out/$n.build 2>&1; then
         folder=$(sed -n 's/^check_bits is in //p' $out/$n.build)
         grep 'warning:' $out/$n.build | grep -v "Using 'dlopen'" | head -n 3

@@ -90,6 +90,17 @@ check "kv-dir" tether generate -q -m ref_data/demo -p 'a * \ b' --latents 9 --se
 same "kv-dir" "$tmp/kv" "$tmp/nine"
 is "kv-dir leaves" "$(find "$tmp/p" -name 'tether-*' | wc -l)" 0
 
+# ---- reports ----
+# shellcheck disable=SC2086
+check "a record" tether generate $run -p 'a * \ b' -o "$tmp/r.y4m" --analyze "$tmp\\r"
+check "analyze" tether analyze "$tmp\\r" -o "$tmp\\t"
+"$native/tether" analyze "$tmp/r" -o "$tmp/n" > "$tmp/log" 2>&1 || fail "native: $(cat "$tmp/log")"
+for f in "$tmp/n"/*.csv; do same analyze "$f" "$tmp/t/${f##*/}"; done
+says "explain" "chunk 2" tether explain "$tmp\\r" --chunk 2 --layer 0
+check "compare" tether compare -q -m "ref_data\\demo" -p 'a red circle' --latents 6 \
+    --caches fifo,tether -o "$tmp\\c.html"
+is "compare" "$(ls "$tmp/c.html")" "$tmp/c.html"
+
 # ---- a stop, a lock, and going on ----
 words="generate -t 1 -m ref_data/demo -p x --latents 3000 --no-decode --latents-out $tmp/stop"
 # shellcheck disable=SC2086
@@ -115,10 +126,11 @@ mkdir "$tmp/bin"
 ${WINDOWS_CC:?} -O -o "$tmp/bin/ffmpeg.exe" tests/windows/ffmpeg.c -static || fail "a compiler"
 WINEPATH=$tmp/bin
 export WINEPATH
-(mkdir "$tmp/planted" && cp "$tmp/bin/ffmpeg.exe" "$tmp/planted" && cd "$tmp/planted" &&
-    WINEPATH='' says "an ffmpeg in this folder is not run" "ffmpeg" \
-        tether decode -q -m "$here/ref_data/demo" --latents "$tmp/nine" -o "$tmp/c.mp4")
-is "an ffmpeg in this folder is not run" "$(ls "$tmp/c.mp4" 2>/dev/null)" ""
+mkdir "$tmp/planted"
+cp "$tmp/bin/ffmpeg.exe" "$tmp/planted/"
+(cd "$tmp/planted" && WINEPATH='' && export WINEPATH &&
+    tether decode -q -m "$here/ref_data/demo" --latents "$tmp/nine" -o "$tmp/c.mp4") > "$tmp/log" 2>&1
+is "an ffmpeg in this folder is not run" "$? $(ls "$tmp/c.mp4" 2>/dev/null)" "1 "
 check "ffmpeg writes" tether decode -q -m ref_data/demo --latents "$tmp/nine" -o "$tmp/a.mp4"
 is "ffmpeg writes" "$(wc -c < "$tmp/a.mp4")" $((33 * 64 * 64 * 3))
 printf 'no picture' > "$tmp/b.mp4"

@@ -84,13 +84,13 @@ check-bits:   ## is every output, bit by bit, the stored one?
 check-bits: $(B)/check_bits $(B)/demo-random/config.json
 	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
 
-bits-programs: $(B)/check_bits $(B)/demo-random/config.json
+bits-programs: $(B)/check_bits$(EXE) $(B)/demo-random/config.json
 	@echo "check_bits is in $(B)"
 
 check-bits-all:   ## the same for every compiler, option and CPU that can be had here
 	@BITS="$(BITS)" sh tests/bits/check_all.sh $(ROWS)
 
-$(B)/demo-random/config.json: $(B)/tools/make_checkpoint
+$(B)/demo-random/config.json: $(B)/tools/make_checkpoint$(EXE)
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null
 	@touch $@
 

@@ -57,12 +57,12 @@ $(LIBFUZZERS): $(B)/libfuzzer/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/commo
 	@mkdir -p $(@D)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LDLIBS_ALL)
 
-$(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)
+$(TOOLS): $(B)/tools/%$(EXE): $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) \
 	  $(LDLIBS_ALL)
 
 # It measures the chunk that `tether bench pass` measures.
-$(B)/tools/bench_chunk: $(B)/src/cli/bench/steady.o
+$(B)/tools/bench_chunk$(EXE): $(B)/src/cli/bench/steady.o
 
 $(MPFR_USERS): LDLIBS_ALL += -lmpfr -lgmp
 $(MPFR_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_MPFR

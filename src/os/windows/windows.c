@@ -580,41 +580,49 @@ FILE *open_memstream(char **text, size_t *size)
         if (memory[i].f) continue;
         memory[i].text = text;
         memory[i].size = size;
+        *text = NULL;
+        *size = 0;
         return memory[i].f = os_tmpfile();
     }
     return errno = ENOMEM, NULL;
 }
 
+/* What was written so far, as fflush and fclose show it. */
 static bool win_keep_text(FILE *f, char **text, size_t *size)
 {
+    const bool bad = fflush(f) || ferror(f);
     const int64_t n = _ftelli64(f);
-    char *all = n >= 0 ? malloc((size_t)n + 1) : NULL;
-    rewind(f);
-    if (!all || fread(all, 1, (size_t)n, f) != (size_t)n) {
-        free(all);
-        *text = NULL;
-        return false;
-    }
-    all[n] = '\0';
+    char *all = bad || n < 0 ? NULL : realloc(*text, (size_t)n + 1);
+    if (!all) return false;
     *text = all;
-    *size = (size_t)n;
-    return true;
+    rewind(f);
+    *size = fread(all, 1, (size_t)n, f);
+    all[*size] = '\0';
+    return *size == (size_t)n && !_fseeki64(f, n, SEEK_SET);
+}
+
+static int find_memory(const FILE *f)
+{
+    int i = 0;
+    while (i < MEMORIES && (!f || memory[i].f != f)) i++;
+    return i;
 }
 
 int os_fclose(FILE *f)
 {
-    bool kept = true;
-    for (int i = 0; i < MEMORIES; i++) {
-        if (memory[i].f != f) continue;
-        memory[i].f = NULL;
-        kept = win_keep_text(f, memory[i].text, memory[i].size);
-    }
+    const int i = find_memory(f);
+    const bool kept = i == MEMORIES
+                   || win_keep_text(f, memory[i].text, memory[i].size);
+    if (i < MEMORIES) memory[i].f = NULL;
     const int bad = fclose(f);
     return kept ? bad : EOF;
 }
 
 int os_fflush(FILE *f)
 {
+    const int i = find_memory(f);
+    if (i < MEMORIES)
+        return win_keep_text(f, memory[i].text, memory[i].size) ? 0 : EOF;
     const int bad = fflush(f);
     if (f && (bad || ferror(f))
         && GetFileType(handle_of(_fileno(f))) == FILE_TYPE_PIPE) {

@@ -11,6 +11,7 @@ import http.server
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -176,7 +177,8 @@ def same_command(b, url, what, state):
           text(b, '#state'), text(b, '.side pre'))
     lines, names = text(b, '.side pre code'), text(b, '.side h2')
     check(f'{what}: names a command for each', len(lines) == len(names), lines)
-    command = ' && '.join(lines).replace('build/tether', tether).replace('-m ref_data/demo', f'-m {web}/demo')
+    command = ' && '.join(lines).replace('build/tether', shlex.quote(tether)).replace(
+        '-m ref_data/demo', '-m ' + shlex.quote(f'{web}/demo'))
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(['sh', '-c', command], cwd=folder, capture_output=True, text=True)
         made = sorted(os.listdir(folder))

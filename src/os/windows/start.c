@@ -163,14 +163,36 @@ static wchar_t *win_line(const char *const *argv)
     return line ? wide : NULL;
 }
 
+/* Leave out of a PATH what is not whole: an empty entry is the folder where we
+ * are. */
+static void keep_whole(wchar_t *path)
+{
+    wchar_t *to = path;
+    for (const wchar_t *from = path; *from;) {
+        const size_t n = wcscspn(from, L";");
+        const bool whole = n > 2 && (from[1] == ':' || *from == '\\'
+                                     || *from == '/');
+        const wchar_t *next = from + n + (from[n] == ';');
+        if (whole) {
+            memmove(to, from, n * sizeof *to);
+            to += n;
+            *to++ = ';';
+        }
+        from = next;
+    }
+    if (to > path) to--;
+    *to = 0;
+}
+
 /* The file of a program: on PATH alone, not in the folder where we are. */
 static wchar_t *win_find(const char *name)
 {
     enum { MOST = 32768 };
     wchar_t *found = malloc(MOST * sizeof *found), *path = NULL, wide[4096];
     const DWORD n = GetEnvironmentVariableW(L"PATH", NULL, 0);
-    path = malloc((n + 1) * sizeof *path);
+    path = malloc((n + 2) * sizeof *path);
     if (path && !GetEnvironmentVariableW(L"PATH", path, n)) *path = 0;
+    if (path) keep_whole(path);
     const bool ok = found && path
         && MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 4096)
         && SearchPathW(path, wide, L".exe", MOST, found, NULL);

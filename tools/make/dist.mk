@@ -6,7 +6,7 @@
 # builds in two folders have the same bytes.
 RELEASED = $(MAKE) --no-print-directory CFLAGS=-g0 LDLIBS=$(call quoted,-s $(1))
 
-# NAME=compiler of each archive of a static program. zig (of PyPI) brings musl,
+# NAME is of the archive of a static program. zig (of PyPI) brings musl for AArch64,
 # and no OpenMP: those programs run on one core.
 ZIG ?= python3 -m ziglang cc -target
 STATIC = linux-$(firstword $(subst -, ,$(TARGET)))

@@ -1,7 +1,7 @@
 // viewer.js: shows the data of the page.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands behind # in the address is the state to begin with: #chunk=7&layer=0&alpha=0&tau=1,
+// What follows # in the address is the state to begin with: #chunk=7&layer=0&alpha=0&tau=1,
 // pass=noisy, run=2 of several runs, show=retention for one section alone. A prepared step of a
 // lesson is such a state and some sentences.
 

@@ -2,7 +2,7 @@
 // file, and they show what the program records.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands behind # in the address is the state to begin with: #a=tether:alpha=0&b=fifo,
+// What follows # in the address is the state to begin with: #a=tether:alpha=0&b=fifo,
 // prompt=..., seed=7, latents=60.
 
 const MODEL = ['config.json', 'diffusion_pytorch_model.safetensors', 'Wan2.1_VAE.safetensors',

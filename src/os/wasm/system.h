@@ -34,7 +34,6 @@ int dup2(int fd, int to);
 int pipe(int ends[2]);
 int flock(int fd, int how);        /* always succeeds                        */
 int os_statvfs(const char *path, struct os_statvfs *v);
-int os_fstatvfs(int fd, struct os_statvfs *v);
 char *os_realpath(const char *path, char *out);
 int os_mkstemp(char *pattern);
 char *os_mkdtemp(char *pattern);

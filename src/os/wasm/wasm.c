@@ -124,12 +124,6 @@ int os_statvfs(const char *path, struct statvfs *v)
     return 0;
 }
 
-int os_fstatvfs(int fd, struct statvfs *v)
-{
-    (void)fd;
-    return os_statvfs("", v);
-}
-
 char *os_realpath(const char *path, char *out)
 {
     struct stat st;

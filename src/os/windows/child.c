@@ -65,7 +65,7 @@ static void win_child_main(const child_of *k, const wchar_t *handles)
     const intptr_t events = (intptr_t)_wcstoui64(end, &end, 16);
     const intptr_t said = (intptr_t)_wcstoui64(end, &end, 16);
     shared *s = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, sizeof *s);
-    if (!s) return;                      /* a variable of somebody else's */
+    if (!s) return;                      /* a variable of another program */
     if (s->base != (void *)GetModuleHandleW(NULL)) exit(3);
     watch w = s->w;
     w.board = &s->board;

@@ -90,7 +90,6 @@ int scandir(const char *path, struct dirent ***list,
 int fnmatch(const char *pattern, const char *name, int flags);
 struct statvfs { uint64_t f_bavail, f_frsize; };
 int statvfs(const char *path, struct statvfs *v);
-int fstatvfs(int fd, struct statvfs *v);
 
 enum { POLLIN = 1, POLLOUT = 4, POLLHUP = 16 };
 struct pollfd { int fd; short events, revents; };

@@ -75,7 +75,7 @@ static int as(bool done)
 }
 
 /* "/tmp/tether-...", where there is no such folder, is in what the system has
- * for it. Other names in /tmp are what somebody wrote. */
+ * for it. Other names in /tmp are the user's. */
 static int widen_temporary(wchar_t *out, int n, const char **path)
 {
     const bool own = !strcmp(*path, "/tmp")
@@ -740,18 +740,7 @@ int statvfs(const char *path, struct statvfs *v)
     return 0;
 }
 
-int fstatvfs(int fd, struct statvfs *v)
-{
-    win_name w;
-    char path[4096];
-    if (!GetFinalPathNameByHandleW(handle_of(fd), w.text, 4096, 0)
-        || !win_narrow(path, sizeof path, w.text)) return win_failed();
-    char *slash = strrchr(path, '/');
-    if (slash) slash[1] = '\0';
-    return statvfs(path, v);
-}
-
-/* [abc], [a-c], [!a], from behind the bracket; NULL: `c` is not in it. */
+/* [abc], [a-c], [!a], after the bracket; NULL: `c` is not in it. */
 static const char *in_set(const char *p, char c)
 {
     const bool not = *p == '!' || *p == '^';

@@ -4,4 +4,3 @@
 #pragma GCC system_header
 #include "os/wasm/system.h"
 #define statvfs os_statvfs
-#define fstatvfs os_fstatvfs

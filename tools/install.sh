@@ -73,10 +73,14 @@ data() {
     put 644 ref_data/bits_operators_v1.txt share/tether/bits_operators_v1.txt
 }
 
-library() {
+headers() {
     for header in include/tether/*.h; do
         put 644 "$header" "$header"
     done
+}
+
+library() {
+    headers
     put 644 "$work/libtether.a" lib/libtether.a
     # shellcheck disable=SC2086
     set -- $LIBRARY     # its name alone, with the first number, with all
@@ -110,6 +114,7 @@ licences() {
     put 644 LICENSE share/doc/tether/LICENSE
     put 644 "$work/LICENSE.stb" share/doc/tether/LICENSE.stb
     put 644 README.md share/doc/tether/README.md
+    [ "$what" = install ] || put 644 tools/lib/NOTICE share/doc/tether/NOTICE
 }
 
 # The listed files, then folders of ours, and those only when nothing is left.
@@ -144,6 +149,8 @@ if [ "$what" = program ]; then
     programs
     data
     licences
+    # a plug-in of Windows is linked with the functions of the program
+    [ -z "$EXE" ] || { headers; put 644 "$BUILD/libtether.dll.a" lib/libtether.dll.a; }
     exit 0
 fi
 programs

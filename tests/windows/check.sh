@@ -149,6 +149,24 @@ TETHER_MISBEHAVES=hang
 # shellcheck disable=SC2086
 says "one that hangs" "did not return within 3 seconds" tether $plugin --op silu --timeout 3
 unset TETHER_MISBEHAVES WINEPATH
+mkdir "$tmp/v"
+TMPDIR=$tmp/v "$wine" "$build/tether.exe" validate --backend golden > "$tmp/out" 2>&1 &
+run=$!
+i=0
+while [ $i -lt 100 ] && ! ls -d "$tmp"/v/tether-v*/tether-v* > "$tmp/log" 2>&1; do
+    sleep 0.2
+    i=$((i + 1))
+done
+sleep 1
+kill -INT $run
+wait $run
+is "validate and Ctrl-C" "$?" 130
+says "validate and Ctrl-C" "stopping after this step" cat "$tmp/out"
+is "what validate leaves" "$(find "$tmp/v" -name 'tether-*')" ""
+
+# ---- two builds have the same bytes: no time is in a program ----
+field() { od -An -tu4 -j "$1" -N 4 "$build/tether.exe" | tr -d ' '; }
+is "the time in tether.exe" "$(field $(($(field 60) + 8)))" 0
 
 # ---- test programs ----
 mkdir "$tmp/t" "$tmp/cli" "$tmp/cli/tests" "$tmp/cli/tests/cli"

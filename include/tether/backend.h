@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 16
+#define TT_OPS_VERSION 17
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -62,6 +62,12 @@ typedef struct tt_fused {
     void (*linears)(tt_ctx *ctx, const tt_linear_args *a, int n);
     void (*mlp)(tt_ctx *ctx, const tt_linear_args *up,
                 const tt_linear_args *down, const tt_gate_add_args *to);
+    void (*norm_linears)(tt_ctx *ctx, const tt_normed *x,
+                         const tt_linear_args *a, int n);
+    void (*norm_mlp)(tt_ctx *ctx, const tt_normed *x, const tt_linear_args *up,
+                     const tt_linear_args *down, const tt_gate_add_args *to);
+    void (*attention_add)(tt_ctx *ctx, const tt_attention_args *x,
+                          const tt_linear_args *a, const tt_gate_add_args *to);
 } tt_fused;
 
 struct tt_ops {

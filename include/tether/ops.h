@@ -254,6 +254,13 @@ typedef struct tt_col_blend_args {
  * backend that has them in one (tt_fused) never stores what is between them;
  * any other is called for each, and need not know. */
 
+/* A layer norm, then modulation of its result where mod.scale is not NULL:
+ * mod.x, n and c are y, n and c of the norm. */
+typedef struct tt_normed {
+    tt_layer_norm_args norm;
+    tt_modulate_args mod;
+} tt_normed;
+
 TT_API_END
 
 #endif

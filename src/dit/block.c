@@ -8,6 +8,7 @@
  *         modulation but a norm with parameters of its own (norm3).
  * Next    self_attention.c, cross_attention.c */
 #include "dit/model.h"
+#include "ops/backend.h"
 
 /* Rows of the modulation, in the checkpoint's order. */
 enum { SHIFT1, SCALE1, GATE1, SHIFT2, SCALE2, GATE2, MOD_ROWS };
@@ -17,11 +18,11 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         int64_t dim, bool shared)
 {
     tt_real *m = tt_values(ctx, ne * rows * dim);   /* [ne, rows, dim]       */
+    if (!shared) tt_copy(ctx, m, e, ne * rows * dim);
     for (int64_t g = 0; g < ne && !ctx->status; g++) {
         tt_real *mg = m + g * rows * dim;
-        for (int64_t r = 0; r < rows; r++)
-            tt_copy(ctx, mg + r * dim, e + (shared ? g : g * rows + r) * dim,
-                    dim);
+        for (int64_t r = 0; r < rows && shared; r++)
+            tt_copy(ctx, mg + r * dim, e + g * dim, dim);
         tt_add(ctx, mg, modulation, rows * dim);
     }
     return m;
@@ -44,17 +45,30 @@ void dit_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
         tt_add(ctx, to->x, y, n * to->c);
 }
 
-/* y = ffn2(gelu(ffn0(x))), then `to` */
+bool dit_attend_and_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
+                           const tt_attention_args *a, const dit_linear *l)
+{
+    const tt_fused *f = ctx->ops->fused;
+    if (!to || TT_TAPPED(ctx) || !f || !f->attention_add) return false;
+    tt_attention_add(ctx, a, &(tt_linear_args){y, a->o, a->T, &l->w, l->b}, to);
+    return true;
+}
+
+/* y = ffn2(gelu(ffn0(x))) of a norm's result x, then `to` */
 static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
-                         const tt_real *x, int64_t T, const dit_block *b,
+                         const tt_normed *norm, const dit_block *b,
                          int64_t ffn_dim)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_real *x = norm->norm.y;
+    const int64_t T = norm->norm.n;
     tt_real *hidden = tt_values(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
     if (to && !TT_TAPPED(ctx)) {
-        tt_mlp(ctx, &(tt_linear_args){hidden, x, T, &b->ffn0.w, b->ffn0.b},
-               &(tt_linear_args){y, hidden, T, &b->ffn2.w, b->ffn2.b}, to);
+        tt_norm_mlp(ctx, norm,
+                    &(tt_linear_args){hidden, x, T, &b->ffn0.w, b->ffn0.b},
+                    &(tt_linear_args){y, hidden, T, &b->ffn2.w, b->ffn2.b}, to);
     } else {
+        tt_norm(ctx, norm);
         dit_apply_gelu(ctx, hidden, x, T, &b->ffn0);
         dit_finish(ctx, y, to, hidden, T, &b->ffn2, "ffn");
     }
@@ -83,15 +97,14 @@ static times times_of(tt_ctx *ctx, const tt_dit *m, int64_t i,
 }
 
 /* a = LN(x) (1 + scale) + shift, what self-attention and FFN see. */
-static void branch_input(tt_ctx *ctx, tt_real *a, const tt_real *x,
-                         const tt_dit *m, const tt_dit_part *part,
-                         const times *t, int scale, int shift)
+static tt_normed branch_input(tt_real *a, const tt_real *x, const tt_dit *m,
+                              const tt_dit_part *part, const times *t,
+                              int scale, int shift)
 {
     const int64_t dim = m->cfg.dim, T = part->T;
-    tt_norm_modulate(
-        ctx, &(tt_layer_norm_args){a, x, T, dim, NULL, NULL, m->cfg.eps},
-        &(tt_modulate_args){a, T, dim, dit_row(t->mod, scale, dim),
-                            dit_row(t->mod, shift, dim), t->stride, t->per});
+    return (tt_normed){{a, x, T, dim, NULL, NULL, m->cfg.eps},
+                       {a, T, dim, dit_row(t->mod, scale, dim),
+                        dit_row(t->mod, shift, dim), t->stride, t->per}};
 }
 
 void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
@@ -101,8 +114,8 @@ void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const times t = times_of(ctx, m, i, part, e0, ne);
     tt_real *a = tt_values(ctx, part->T * m->cfg.dim);
-    branch_input(ctx, a, x, m, part, &t, SCALE1, SHIFT1);
-    dit_store(ctx, m, i, a, part);
+    const tt_normed in = branch_input(a, x, m, part, &t, SCALE1, SHIFT1);
+    dit_store(ctx, m, i, (dit_rows){a, &in}, part);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -124,18 +137,18 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
                            t.per};
 
     /* x += SelfAttn(LN(x) (1 + scale1) + shift1) gate1 */
-    branch_input(ctx, a, x, m, part, &t, SCALE1, SHIFT1);
-    dit_self_attention(ctx, m, i, y, &to, a, part);
+    tt_normed in = branch_input(a, x, m, part, &t, SCALE1, SHIFT1);
+    dit_self_attention(ctx, m, i, y, &to, (dit_rows){a, &in}, part);
 
     /* x += CrossAttn(LN3(x)) */
-    tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, m->cfg.eps);
+    in = (tt_normed){{a, x, T, dim, b->norm3_w, b->norm3_b, m->cfg.eps}, {0}};
     to.gate = NULL;
-    dit_cross_attention(ctx, m, i, y, &to, a, T, text);
+    dit_cross_attention(ctx, m, i, y, &to, (dit_rows){a, &in}, T, text);
 
     /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */
-    branch_input(ctx, a, x, m, part, &t, SCALE2, SHIFT2);
+    in = branch_input(a, x, m, part, &t, SCALE2, SHIFT2);
     to.gate = dit_row(t.mod, GATE2, dim);
-    feed_forward(ctx, y, &to, a, T, b, m->cfg.ffn_dim);
+    feed_forward(ctx, y, &to, &in, b, m->cfg.ffn_dim);
 
     TT_TAP_ROWS(ctx, "out", x, T, dim);
     tt_arena_reset(&ctx->scratch, mark);

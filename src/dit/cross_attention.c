@@ -54,7 +54,7 @@ void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *packed,
 }
 
 void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                         const tt_gate_add_args *to, const tt_real *x,
+                         const tt_gate_add_args *to, dit_rows x,
                          int64_t T, const tt_dit_context *text)
 {
     if (ctx->status) return;
@@ -64,7 +64,8 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
     tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
 
-    dit_apply(ctx, q, x, T, &c->q);
+    tt_norm_linears(ctx, x.norm,
+                    &(tt_linear_args){q, x.x, T, &c->q.w, c->q.b}, 1);
     tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);
     TT_TAP_ROWS(ctx, "cross_attn.q", q, T, H, D);
     tt_attention_args a = over_text(m, text->rows);
@@ -79,8 +80,10 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
         a.k = tt_team_all_rows(ctx, text->k, text->rows, dim);
         a.v = tt_team_all_rows(ctx, text->v, text->rows, dim);
     }
-    tt_attention(ctx, &a);
-    dit_finish(ctx, y, to, o, T, &c->o, "cross_attn");
+    if (!dit_attend_and_finish(ctx, y, to, &a, &c->o)) {
+        tt_attention(ctx, &a);
+        dit_finish(ctx, y, to, o, T, &c->o, "cross_attn");
+    }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -88,5 +91,5 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                             const tt_real *x, int64_t T,
                             const tt_dit_context *text)
 {
-    dit_cross_attention(ctx, m, i, y, NULL, x, T, text);
+    dit_cross_attention(ctx, m, i, y, NULL, (dit_rows){x, NULL}, T, text);
 }

@@ -83,12 +83,24 @@ void dit_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
                 const tt_real *x, int64_t n, const dit_linear *l,
                 const char *name);
 
-/* tt_dit_self_attention and tt_dit_cross_attention that end so. */
+/* The attention as well, where the backend has all of it in one and no one
+ * looks; else false, and nothing is done. */
+bool dit_attend_and_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
+                           const tt_attention_args *a, const dit_linear *l);
+
+/* Rows of a branch: x, or where `norm` is not NULL what that will put there for
+ * the first products, after which x holds nothing. */
+typedef struct dit_rows {
+    const tt_real *x;
+    const tt_normed *norm;
+} dit_rows;
+
+/* tt_dit_self_attention and tt_dit_cross_attention that begin and end so. */
 void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                        const tt_gate_add_args *to, const tt_real *x,
+                        const tt_gate_add_args *to, dit_rows x,
                         const tt_dit_part *p);
 void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                         const tt_gate_add_args *to, const tt_real *x,
+                         const tt_gate_add_args *to, dit_rows x,
                          int64_t T, const tt_dit_context *text);
 
 /* tt_dit_cross_kv that no one taps; and what attention lays out of its k and v
@@ -112,7 +124,7 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
  * the cache. dit_store takes the input of self-attention for x. */
 void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
                      const tt_dit_part *part, const tt_real *e0, int64_t ne);
-void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, dit_rows x,
                const tt_dit_part *part);
 
 /* Token rows of the chunk that a part belongs to. */

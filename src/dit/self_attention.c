@@ -14,17 +14,26 @@
 #include "dit/model.h"
 #include "ops/backend.h"
 
-void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
-                tt_real *v, const tt_real *x, int64_t T)
+static void self_attention_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i,
+                               tt_real *q, tt_real *k, tt_real *v, dit_rows in,
+                               int64_t T)
 {
     if (ctx->status) return;
     const dit_attention *s = &m->block[i].self;
     const int64_t dim = m->cfg.dim;
-    tt_linears(ctx, (const tt_linear_args[]){{q, x, T, &s->q.w, s->q.b},
+    const tt_real *x = in.x;
+    tt_norm_linears(ctx, in.norm,
+                    (const tt_linear_args[]){{q, x, T, &s->q.w, s->q.b},
                                              {k, x, T, &s->k.w, s->k.b},
                                              {v, x, T, &s->v.w, s->v.b}}, 3);
     tt_rms_norm(ctx, q, q, T, dim, s->norm_q, m->cfg.eps);
     tt_rms_norm(ctx, k, k, T, dim, s->norm_k, m->cfg.eps);
+}
+
+void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
+                tt_real *v, const tt_real *x, int64_t T)
+{
+    self_attention_qkv(ctx, m, i, q, k, v, (dit_rows){x, NULL}, T);
 }
 
 static tt_status check_part(tt_ctx *ctx, const tt_dit_part *p)
@@ -41,19 +50,28 @@ static tt_status check_part(tt_ctx *ctx, const tt_dit_part *p)
                    (long long)own.hi - 1);
 }
 
-/* Attention of the heads held over the window: of every head our queries, one
- * head after the other; alone all of them in one array [F*L, H, D]. */
-static void self_attention_attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
-                                  const tt_kv_view *window, int64_t T,
-                                  const tt_geometry *g)
+/* Attention of the heads held over the window. */
+static tt_attention_args over_window(tt_real *o, const tt_real *q,
+                                     const tt_kv_view *window, int64_t T,
+                                     const tt_geometry *g)
 {
     const int64_t D = g->D, width = g->H * D;
-    tt_attention_args a = {
+    return (tt_attention_args){
         .o = o, .q = q, .k = window->k, .v = window->v, .T = T,
         .N = window->n, .H = g->H, .D = D, .q_stride = width,
         .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D)),
         .packed = window->packed, .n_packed = window->n_packed,
-            .bf16 = window->bf16};
+        .bf16 = window->bf16};
+}
+
+/* Of every head our queries, one head after the other; alone all of them in one
+ * array [F*L, H, D]. */
+static void self_attention_attend(tt_ctx *ctx, tt_attention_args a,
+                                  const tt_kv_view *window,
+                                  const tt_geometry *g)
+{
+    const int64_t D = a.D, T = a.T, width = g->H * D;
+    const tt_real *q = a.q;
     const int64_t each = a.packed ? ctx->ops->packed(ctx, a.N, D) : 0;
     const int64_t head = a.bf16 ? D / 2 : D;
     if (tt_team_size(ctx) == 1) {
@@ -76,7 +94,7 @@ static void self_attention_attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
 /* The chunk's keys and values into the cache; its queries [F*L, heads held, D],
  * in ctx->scratch. */
 static tt_real *self_attention_store(tt_ctx *ctx, const tt_dit *m, int64_t i,
-                                     const tt_real *x, const tt_dit_part *p)
+                                     dit_rows x, const tt_dit_part *p)
 {
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
     const int64_t all = dit_chunk_rows(p);
@@ -84,7 +102,7 @@ static tt_real *self_attention_store(tt_ctx *ctx, const tt_dit *m, int64_t i,
     tt_real *k = tt_values(ctx, T * dim);           /* [T, H, D]             */
     tt_real *v = tt_values(ctx, T * dim);           /* [T, H, D]             */
 
-    tt_dit_qkv(ctx, m, i, q, k, v, x, T);
+    self_attention_qkv(ctx, m, i, q, k, v, x, T);
     TT_TAP_ROWS(ctx, "self_attn.q", q, T, H, D);
     TT_TAP_ROWS(ctx, "self_attn.k", k, T, H, D);
     TT_TAP_ROWS(ctx, "self_attn.v", v, T, H, D);
@@ -95,7 +113,7 @@ static tt_real *self_attention_store(tt_ctx *ctx, const tt_dit *m, int64_t i,
     return q;
 }
 
-void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, dit_rows x,
                const tt_dit_part *p)
 {
     if (check_part(ctx, p)) return;
@@ -106,7 +124,7 @@ void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
 }
 
 void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                        const tt_gate_add_args *to, const tt_real *x,
+                        const tt_gate_add_args *to, dit_rows x,
                         const tt_dit_part *p)
 {
     if (check_part(ctx, p)) return;
@@ -120,16 +138,21 @@ void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     tt_kv_view window = {0};
     tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
     tt_real *o = tt_values(ctx, all * g->H * D);
-    self_attention_attend(ctx, o, q, &window, all, g);
+    const dit_linear *last = &m->block[i].self.o;
+    const tt_attention_args a = over_window(o, q, &window, all, g);
+    const bool done = tt_team_size(ctx) == 1
+                      && dit_attend_and_finish(ctx, y, to, &a, last);
+    if (!done) self_attention_attend(ctx, a, &window, g);
     tt_cache_done(ctx, p->cache, i, p->pass);
-    o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]             */
-
-    dit_finish(ctx, y, to, o, p->T, &m->block[i].self.o, "self_attn");
+    if (!done) {
+        o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]         */
+        dit_finish(ctx, y, to, o, p->T, last, "self_attn");
+    }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                            const tt_real *x, const tt_dit_part *p)
 {
-    dit_self_attention(ctx, m, i, y, NULL, x, p);
+    dit_self_attention(ctx, m, i, y, NULL, (dit_rows){x, NULL}, p);
 }

@@ -71,5 +71,16 @@ void tt_linears(tt_ctx *ctx, const tt_linear_args *a, int n);
  * up->y, which holds nothing afterwards. */
 void tt_mlp(tt_ctx *ctx, const tt_linear_args *up, const tt_linear_args *down,
             const tt_gate_add_args *to);
+/* What x says, in x->norm.y. */
+void tt_norm(tt_ctx *ctx, const tt_normed *x);
+/* What x says, then tt_linears and tt_mlp of it; tt_attention, then
+ * tt_linear_add of what it gives. The x of the products is what comes before
+ * them, and holds nothing afterwards. Where x is NULL, it is there already. */
+void tt_norm_linears(tt_ctx *ctx, const tt_normed *x, const tt_linear_args *a,
+                     int n);
+void tt_norm_mlp(tt_ctx *ctx, const tt_normed *x, const tt_linear_args *up,
+                 const tt_linear_args *down, const tt_gate_add_args *to);
+void tt_attention_add(tt_ctx *ctx, const tt_attention_args *x,
+                      const tt_linear_args *a, const tt_gate_add_args *to);
 
 #endif

@@ -83,7 +83,7 @@ typedef struct operand {
     bool scratch;            /* holds nothing afterwards                   */
 } operand;
 
-#define OPERANDS 8
+#define OPERANDS 9
 typedef void call_fn(void *const *p, const void *shape);
 
 static size_t bytes_of(const operand *o)
@@ -309,6 +309,16 @@ static void test_stored(void)
                   way == 3 ? ", scaled by row" : scaled ? ", scaled"
                   : way ? ", odd" : "");
         }
+    /* outputs that lie by fours; numbers of its own */
+    const uint64_t held = state;
+    for (int64_t k = 256; k < 320; k += 45) {
+        const linear_shape s = {5, 36, k, TT_BF16, 0, 0};
+        operand o[OPERANDS] = {output(s.n * s.o), floats(s.n * k, NORMAL),
+                               stored(&s)};
+        check(call_linear, &s, o, "linear stored as bf16, by fours, of %lld",
+              (long long)k);
+    }
+    state = held;
 }
 
 /* ---- linear and what follows --------------------------------------------- */
@@ -458,6 +468,119 @@ static void test_several(void)
                   " kind %d", (long long)n, (long long)hidden, (long long)o,
                   (long long)k, kind);
         }
+}
+
+/* Products of what comes before them: of a norm n x k, modulated or with weights
+ * of its own, two layers or an FFN; of attention, whose D k / D heads are its
+ * rows, one layer. */
+typedef struct after_shape {
+    int64_t n, k, o, hidden;
+    bool affine;
+    int64_t D, N;
+} after_shape;
+
+/* y, y, what the norm gives, x, w, w, and two arrays of the norm. */
+static tt_normed normed_of(const after_shape *s, void *const *p, tt_real *y)
+{
+    tt_normed x = {{y, p[3], s->n, s->k, NULL, NULL, 1e-6},
+                   {y, s->n, s->k, p[6], p[7], s->k, s->n / 3 + 1}};
+    if (!s->affine) return x;
+    x.norm.w = p[6];
+    x.norm.b = p[7];
+    x.mod = (tt_modulate_args){0};
+    return x;
+}
+
+static void call_norm_linears(void *const *p, const void *shape)
+{
+    const after_shape *s = shape;
+    const tt_normed x = normed_of(s, p, p[2]);
+    tt_tensor w[2];
+    tt_linear_args a[2];
+    for (int i = 0; i < 2; i++) {
+        w[i] = tt_tensor_make(p[4 + i], TT_F32, 2, (int64_t[]){s->o, s->k});
+        a[i] = (tt_linear_args){p[i], p[2], s->n, &w[i], NULL};
+    }
+    tt_norm_linears(ctx, &x, a, s->affine ? 1 : 2);
+}
+
+/* What is added to, hidden, what the norm gives, x, w, w, two arrays of the norm,
+ * and where outputs would be. */
+static void call_norm_mlp(void *const *p, const void *shape)
+{
+    const after_shape *s = shape;
+    const int64_t n = s->n, o = s->o;
+    const tt_normed x = normed_of(s, p, p[2]);
+    const tt_tensor up = tt_tensor_make(p[4], TT_F32, 2,
+                                        (int64_t[]){s->hidden, s->k});
+    const tt_tensor down = tt_tensor_make(p[5], TT_F32, 2,
+                                          (int64_t[]){o, s->hidden});
+    tt_norm_mlp(ctx, &x, &(tt_linear_args){p[1], p[2], n, &up, NULL},
+                &(tt_linear_args){p[8], p[1], n, &down, NULL},
+                &(tt_gate_add_args){p[0], p[8], n, o, NULL, 0, 0});
+}
+
+/* What is added to, o, q, k, v, w, b, gates, and where outputs would be. */
+static void call_attention_add(void *const *p, const void *shape)
+{
+    const after_shape *s = shape;
+    const tt_tensor w = tt_tensor_make(p[5], TT_F32, 2,
+                                       (int64_t[]){s->o, s->k});
+    const tt_attention_args x = {
+        .o = p[1], .q = p[2], .k = p[3], .v = p[4], .T = s->n, .N = s->N,
+        .H = s->k / s->D, .D = s->D, .q_stride = s->k, .kv_stride = s->k,
+        .scale = 0.5f};
+    tt_attention_add(ctx, &x, &(tt_linear_args){p[8], p[1], s->n, &w, p[6]},
+                     &(tt_gate_add_args){p[0], p[8], s->n, s->o, p[7], s->o,
+                                         s->n / 3 + 1});
+}
+
+static void check_after(const after_shape *s, int kind)
+{
+    const int64_t n = s->n, k = s->k, o = s->o, groups = 3 * (k + o);
+    operand l[OPERANDS] = {
+        output(n * o), output(n * o), output(n * k), floats(n * k, kind),
+        floats(o * k, NORMAL), floats(o * k, NORMAL), floats(groups, NORMAL),
+        floats(groups, NORMAL),
+    };
+    operand m[OPERANDS] = {
+        output(n * o), output(n * s->hidden), output(n * k),
+        floats(n * k, kind), floats(s->hidden * k, NORMAL),
+        floats(o * s->hidden, NORMAL), floats(groups, NORMAL),
+        floats(groups, NORMAL), output(n * o),
+    };
+    operand t[OPERANDS] = {
+        output(n * o), output(n * k), floats(n * k, kind),
+        floats(s->N * k, kind), floats(s->N * k, kind), floats(o * k, NORMAL),
+        floats(o, NORMAL), floats(groups, NORMAL), output(n * o),
+    };
+    l[1].scratch = s->affine;        /* one layer: nothing is there           */
+    l[2].scratch = m[1].scratch = m[2].scratch = m[8].scratch = true;
+    t[1].scratch = t[8].scratch = true;
+    check(call_norm_linears, s, l, "linear layers of a norm%s %lldx%lldx%lld "
+          "kind %d", s->affine ? " affine" : "", (long long)n, (long long)o,
+          (long long)k, kind);
+    check(call_norm_mlp, s, m, "linear layers of an FFN of a norm%s "
+          "%lldx%lldx%lldx%lld kind %d", s->affine ? " affine" : "",
+          (long long)n, (long long)s->hidden, (long long)o, (long long)k, kind);
+    check(call_attention_add, s, t, "linear of an attention T%lld N%lld H%lld "
+          "D%lld o%lld kind %d", (long long)n, (long long)s->N,
+          (long long)(k / s->D), (long long)s->D, (long long)o, kind);
+}
+
+/* Of the last three, rows do not fill blocks, outputs do not lie by fours, and
+ * heads are not 128 wide. */
+static void test_after(void)
+{
+    static const after_shape shapes[] = {
+        {130, 256, 36, 128, true, 128, 200}, {257, 128, 260, 192, false, 128, 5},
+        {70, 384, 132, 64, false, 128, 130}, {5, 128, 8, 64, true, 128, 300},
+        {129, 72, 12, 64, false, 24, 33},    {140, 128, 7, 64, true, 128, 9},
+        {131, 128, 8, 64, false, 64, 40},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < KINDS; kind += kind == NORMAL ? SPECIAL : 1)
+            check_after(&shapes[i], kind);
 }
 
 /* ---- convolution --------------------------------------------------------- */
@@ -1045,6 +1168,7 @@ static void test_classes(void)
         test_attention();
         test_prepared();
         test_several();
+        test_after();
         test_whole();
     }
     expect(n == 1, "%d classes of tensor cores, not one", n);

@@ -39,15 +39,17 @@ std::map<uintptr_t, size_t> blocks;
 std::map<std::string, function> functions;
 
 struct counts {
-    long launches, puts, gets, waits, allocs, put_bytes, get_bytes, words;
+    long launches, puts, gets, waits, allocs, put_bytes, get_bytes, words,
+        copies;
     ~counts()
     {
         const char *name = getenv("TT_SHIM_COUNT");
         FILE *f = name ? fopen(name, "a") : nullptr;
         if (!f) return;
         fprintf(f, "%ld launches, %ld puts of %ld bytes, %ld gets of %ld bytes,"
-                " %ld waits, %ld allocations, %ld puts of few words\n", launches,
-                puts, put_bytes, gets, get_bytes, waits, allocs, words);
+                " %ld waits, %ld allocations, %ld puts of few words, %ld "
+                "copies\n", launches, puts, put_bytes, gets, get_bytes, waits,
+                allocs, words, copies);
         fclose(f);
     }
 } count;
@@ -274,6 +276,7 @@ API cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from,
     if (!holds((uintptr_t)to, bytes) || !holds((uintptr_t)from, bytes) ||
         apart < bytes)
         return INVALID;
+    count.copies++;
     memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
     return OK;
 }

@@ -55,7 +55,7 @@ found() {   # kernel file, cases
         return 1
     fi
     way=mma
-    case $1 in wgmma_* | blocks.cu) way=wgmma ;; esac
+    case $1 in wgmma_* | blocks.cu | norm.cu) way=wgmma ;; esac
     gpu=90
     case $2 in sm80*) gpu=80 ;; esac
     for brief in --brief ''; do      # few cases find most faults

@@ -119,6 +119,7 @@ struct fiber {
     std::vector<std::vector<copy>> groups; /* committed, not waited for       */
     products wgmma;
     bool unfenced;                         /* copies by threads were awaited   */
+    bool stored;                           /* factors, not fenced              */
     const turns *awaits;                   /* AT_TURN: the end of turn `turn` */
     int turn;
 };
@@ -188,6 +189,7 @@ void enter()
 
 void wait_as(state s)
 {
+    if (E.now->stored) shim_fail("threads meet before stored factors are fenced");
     E.now->is = s;
     leave_fiber(false);
 }
@@ -281,7 +283,7 @@ void run_block(size_t shared)
         f.open.clear();
         f.groups.clear();
         f.wgmma = products();
-        f.unfenced = false;
+        f.unfenced = f.stored = false;
         begin(&f.at, f.stack, enter);
 #ifdef TT_SHIM_ASAN
         __asan_unpoison_memory_region(f.stack, STACK);
@@ -504,6 +506,10 @@ void shim_arrive_after_copies(void *at)
 }
 
 void shim_fence_async_proxy() { E.now->unfenced = false; }
+
+void shim_stored_factors() { E.now->stored = true; }
+
+void shim_written() { E.now->stored = false; }
 
 void shim_copy_block(void *to, const void *from, int bytes, void *at)
 {

@@ -64,6 +64,9 @@ void shim_copy_block(void *to, const void *from, int bytes, void *at);
  * the fence before it multiplies. */
 void shim_arrive_after_copies(void *at);
 void shim_fence_async_proxy();
+/* A thread that stored factors fences them before it meets others. */
+void shim_stored_factors();
+void shim_written();
 /* Products that are computed when they are waited for: shim_mma.h. */
 struct shim_product;
 void shim_product_open(const shim_product &p);

@@ -103,6 +103,7 @@ template <int N> void registers_leave();
 typedef uint64_t arrivals;
 void arrivals_of(arrivals *at, int threads);
 void arrivals_show();
+void store_factors(bf16 *to, uint4 v);
 void written();
 void wgmma(sums (&acc)[17], const factors_of &a, uint64_t b);
 void arrive(arrivals *at);

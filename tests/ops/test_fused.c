@@ -29,6 +29,12 @@ static void linear_gelu(tt_ctx *c, const tt_linear_args *a)
     c->ops->gelu_tanh(c, &g);
 }
 
+/* What nothing is in afterwards. */
+static void forget(tt_real *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = (tt_real)NAN;
+}
+
 static void linear_add(tt_ctx *c, const tt_linear_args *a,
                        const tt_gate_add_args *to)
 {
@@ -37,7 +43,7 @@ static void linear_add(tt_ctx *c, const tt_linear_args *a,
     c->ops->linear(c, a);
     if (to->gate) c->ops->gate_add(c, to);
     else c->ops->add(c, &plain);
-    for (int64_t i = 0; i < plain.n; i++) a->y[i] = (tt_real)NAN;
+    forget(a->y, plain.n);
 }
 
 static void norm_modulate(tt_ctx *c, const tt_layer_norm_args *a,
@@ -48,11 +54,13 @@ static void norm_modulate(tt_ctx *c, const tt_layer_norm_args *a,
     c->ops->modulate(c, to);
 }
 
-static const tt_fused pairs = {linear_gelu, linear_add, norm_modulate,
-                               NULL, NULL};
+static const tt_fused pairs = {.linear_gelu = linear_gelu,
+                               .linear_add = linear_add,
+                               .norm_modulate = norm_modulate};
 
-/* Layers of one x, and FFNs, that it was asked for. */
-static int several, ffns;
+/* Layers of one x, FFNs, and both of a norm, and attention with the layer after
+ * it, that it was asked for. */
+static int several, ffns, normed, normed_ffns, attended;
 
 static void linears(tt_ctx *c, const tt_linear_args *a, int n)
 {
@@ -66,12 +74,49 @@ static void mlp(tt_ctx *c, const tt_linear_args *up, const tt_linear_args *down,
     ffns++;
     linear_gelu(c, up);
     linear_add(c, down, to);
-    for (int64_t i = 0; i < up->n * up->w->dim[0]; i++)
-        up->y[i] = (tt_real)NAN;
+    forget(up->y, up->n * up->w->dim[0]);
 }
 
-static const tt_fused all = {linear_gelu, linear_add, norm_modulate, linears,
-                             mlp};
+static void norm_of(tt_ctx *c, const tt_normed *x)
+{
+    c->ops->layer_norm(c, &x->norm);
+    if (x->mod.scale) c->ops->modulate(c, &x->mod);
+}
+
+static void norm_linears(tt_ctx *c, const tt_normed *x, const tt_linear_args *a,
+                         int n)
+{
+    normed++;
+    norm_of(c, x);
+    for (int i = n - 1; i >= 0; i--) c->ops->linear(c, &a[i]);
+    forget(x->norm.y, x->norm.n * x->norm.c);
+}
+
+static void norm_mlp(tt_ctx *c, const tt_normed *x, const tt_linear_args *up,
+                     const tt_linear_args *down, const tt_gate_add_args *to)
+{
+    normed_ffns++;
+    norm_of(c, x);
+    linear_gelu(c, up);
+    linear_add(c, down, to);
+    forget(x->norm.y, x->norm.n * x->norm.c);
+}
+
+static void attention_add(tt_ctx *c, const tt_attention_args *x,
+                          const tt_linear_args *a, const tt_gate_add_args *to)
+{
+    attended++;
+    c->ops->attention(c, x);
+    linear_add(c, a, to);
+    forget(x->o, x->T * x->H * x->D);
+}
+
+static const tt_fused all = {.linear_gelu = linear_gelu,
+                             .linear_add = linear_add,
+                             .norm_modulate = norm_modulate, .linears = linears,
+                             .mlp = mlp};
+static const tt_fused whole = {linear_gelu, linear_add, norm_modulate, linears,
+                               mlp, norm_linears, norm_mlp, attention_add};
 
 /* `backend`, as it is or with some operators in one. */
 static void use_fused(const char *backend, const tt_fused *fused)
@@ -82,6 +127,7 @@ static void use_fused(const char *backend, const tt_fused *fused)
     table.fused = fused;
     ctx->ops = fused ? &table : ops;
     gelus = adds = norms = several = ffns = 0;
+    normed = normed_ffns = attended = 0;
 }
 
 static void use(const char *backend, bool fuses)
@@ -213,6 +259,55 @@ static void check_several(const char *backend)
     }
 }
 
+/* The same of what comes before them: a norm, modulated or not, or attention. */
+static void check_before(const char *backend)
+{
+    enum { HEADS = 3, D = O / HEADS };
+    static tt_real y[2][N * O], w[O * O], sum[N * O], hidden[N * O];
+    tt_real want[4][N * O];
+    const tt_dtype type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    const tt_tensor v = tt_tensor_make(w, type, 2, (int64_t[]){O, O});
+    const tt_linear_args a[2] = {{y[0], in.y, N, &v, in.b},
+                                 {y[1], in.y, N, &v, NULL}};
+    const tt_linear_args up = {hidden, in.y, N, &v, in.b};
+    const tt_linear_args down = {y[0], hidden, N, &v, NULL};
+    const tt_linear_args last = {y[0], in.y, N, &v, in.b};
+    const tt_gate_add_args to = {sum, y[0], N, O, in.gate, STRIDE, ROWS};
+    const tt_attention_args heads = {
+        .o = in.y, .q = in.x, .k = in.x + O, .v = in.x + 2 * O, .T = N, .N = N,
+        .H = HEADS, .D = D, .q_stride = O, .kv_stride = O, .scale = 1};
+    tt_normed x = {{in.y, in.x, N, O, NULL, NULL, 1e-6},
+                   {in.y, N, O, in.gate, in.shift, STRIDE, ROWS}};
+    for (int i = 0; i < 2; i++) {
+        use_fused(backend, i ? &whole : NULL);
+        fill_all();
+        fill(w, O * O, 7);
+        fill(sum, N * O, 8);
+        tt_norm_linears(ctx, &x, a, 2);
+        if (!i) memcpy(want, y, sizeof y);
+        expect_bits("layers of a norm", y, want, sizeof y);
+        tt_norm_mlp(ctx, &x, &up, &down, &to);
+        if (!i) memcpy(want[2], sum, sizeof sum);
+        expect_bits("an FFN of a norm", sum, want[2], sizeof sum);
+        tt_attention_add(ctx, &heads, &last, &to);
+        if (!i) memcpy(want[3], sum, sizeof sum);
+        expect_bits("a layer of attention", sum, want[3], sizeof sum);
+        expect(normed == i && normed_ffns == i && attended == i,
+               "%s: %d, %d and %d in one", backend, normed, normed_ffns,
+               attended);
+    }
+    /* without modulation; and where the rows are there already */
+    x.mod.scale = NULL;
+    use_fused(backend, &whole);
+    tt_norm_linears(ctx, &x, a, 1);
+    memcpy(want, y, sizeof want[0]);
+    tt_layer_norm(ctx, in.y, in.x, N, O, NULL, NULL, 1e-6);
+    tt_norm_linears(ctx, NULL, a, 1);
+    expect_bits("a norm that is there", y[0], want, sizeof want[0]);
+    expect(normed == 1 && !several, "%d of a norm, %d of several", normed,
+           several);
+}
+
 /* ---- models -------------------------------------------------------------- */
 
 enum { F = 3, L = 6, T = F * L, TEXT = 5, BLOCKS = 2, LOOKS = 3,
@@ -334,23 +429,29 @@ static int64_t encoded(void *model, tt_real *out)
     return TEXT * tt_umt5_config_of(model)->dim;
 }
 
-/* Blocks by a table that has all in one: the bits of a plain one, and what a tap
- * looks at is there. */
-static void check_all(tt_dit *m)
+/* Blocks by a table that has all in one, of norms and attention too or not: the
+ * bits of a plain one, and what a tap looks at is there. */
+static void check_all(tt_dit *m, const tt_fused *fused)
 {
     static tt_real want[SEEN], got[SEEN];
     const int64_t n = run(blocks, m, false, 0, want);
+    const int before = fused->norm_mlp ? BLOCKS : 0;
     for (int looking = 0; looking < 2; looking++) {
-        use_fused("golden", &all);
+        use_fused("golden", fused);
         nseen = 0;
         ctx->tap = looking ? look : NULL;
         blocks(m, got);
         ctx->tap = NULL;
         expect_bits("blocks", got, want, (size_t)n * sizeof *got);
-        expect(several == BLOCKS && ffns == (looking ? 0 : BLOCKS)
+        expect(several == BLOCKS - before
+               && ffns == (looking ? 0 : BLOCKS - before)
                && (nseen > 0) == looking,
                "%d layers of one x, %d FFNs, %lld values seen", several, ffns,
                (long long)nseen);
+        expect(normed == 2 * before && normed_ffns == (looking ? 0 : before)
+               && attended == (looking ? 0 : 2 * before),
+               "%d layers and %d FFNs of norms, %d of attention", normed,
+               normed_ffns, attended);
     }
 }
 
@@ -362,9 +463,11 @@ int main(void)
     ctx = test_begin("ops/fused");
     check_operators("golden");
     check_several("golden");
+    check_before("golden");
 #ifndef TT_REAL_DOUBLE
     check_operators("exact");
     check_several("exact");
+    check_before("exact");
 #endif
     if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
                                    TT_MODEL_DIT, NULL), "weights")
@@ -374,7 +477,8 @@ int main(void)
         return test_end();
     check_model("blocks", blocks, m, 3 * BLOCKS);
     expect(norms == 2 * BLOCKS + 1, "%d norms in one", norms);
-    check_all(m);
+    check_all(m, &all);
+    check_all(m, &whole);
     check_model("text", encoded, enc,
                 2 * (int)tt_umt5_config_of(enc)->layers);
     tt_umt5_close(enc);

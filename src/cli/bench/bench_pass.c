@@ -74,9 +74,9 @@ static void pass_done(void *user, double seconds)
 
 static part part_of(const char *operator)
 {
-    /* alone, or with what follows it (tt_fused) */
-    if (!strncmp(operator, "linear", strlen("linear"))) return LINEAR;
-    if (!strcmp(operator, "attention")) return ATTENTION;
+    /* alone, or with what is next to it (tt_fused) */
+    if (!strncmp(operator, "attention", strlen("attention"))) return ATTENTION;
+    if (strstr(operator, "linear") || strstr(operator, "mlp")) return LINEAR;
     if (!strcmp(operator, "first touches")) return ATTENTION; /* lays out     */
     return !strcmp(operator, "cache policy") ? POLICY : SMALL;
 }

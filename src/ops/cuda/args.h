@@ -217,10 +217,10 @@ typedef struct cuda_wgmma_linear_args {
     (WGMMA_CONV_STAGES * ((WGMMA_CONV_ROWS + (channels)) * BLOCK_K * 2 +       \
                           2 * 8) + WGMMA_CONV_ROWS * 8)
 
-/* Attention of heads of 128: q, k and v are blocks, two a head and row. A block
- * of threads has 128 queries, each of two warpgroups 64; a third one brings
- * keys and values, in the blocks of the definition. The last blocks of threads
- * have half the queries. */
+/* Attention of heads of 128: k and v are blocks, two a head and row. A block of
+ * threads has 128 queries, each of two warpgroups 64, which it rounds; a third
+ * one brings keys and values, in the blocks of the definition. The last blocks
+ * of threads have half the queries. */
 #define WGMMA_ATTENTION_THREADS 384
 #define WGMMA_PAIR (2 * BLOCK_FACTORS)
 #define WGMMA_KEYS 2                     /* pairs of keys, and of values      */
@@ -230,17 +230,21 @@ typedef struct cuda_wgmma_linear_args {
      (1 + 4 * WGMMA_KEYS) * 8)
 typedef struct cuda_wgmma_attention_args {
     float *o;                /* [T, H, 128]                                   */
-    const uint16_t *q, *k, *v;
-    int64_t T, N, H;
+    uint16_t *blocks;        /* NULL, or where o goes, rounded and in blocks  */
+    const float *q;
+    const uint16_t *k, *v;
+    int64_t T, N, H, q_stride;
     int64_t tiles;           /* of 128 queries, a head                        */
     int64_t whole;           /* tiles that are not cut in halves              */
     float scale, unused;     /* unused is 0                                   */
 } cuda_wgmma_attention_args;
 
-/* A norm and the modulation of its rows; without, then.scale is NULL. */
+/* A norm and the modulation of its rows; without, mod.scale is NULL. */
 typedef struct cuda_layer_norm_args {
-    tt_layer_norm_args is;
-    tt_modulate_args then;
+    tt_layer_norm_args norm;
+    tt_modulate_args mod;
+    uint16_t *blocks;        /* NULL, or where rows go in place of y, rounded
+                                and in blocks; c fills these up               */
 } cuda_layer_norm_args;
 
 typedef struct cuda_rope_args {

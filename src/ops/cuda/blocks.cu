@@ -20,12 +20,6 @@ template <class GET> DEVICE void fill(const cuda_blocks_args &a, GET get)
                 row0 + r < a.n ? get(row0 + r, k) : uint4{0, 0, 0, 0});
 }
 
-DEVICE uint4 eight_of(float4 a, float4 b)
-{
-    return uint4{two_factors(a.x, a.y), two_factors(a.z, a.w),
-                 two_factors(b.x, b.y), two_factors(b.z, b.w)};
-}
-
 /* Are 8 numbers of `size` bytes read at once, wherever they begin? */
 DEVICE bool whole(const cuda_blocks_args &a, int size)
 {

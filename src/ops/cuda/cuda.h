@@ -80,8 +80,19 @@ CUDA_PAIRS(mma_linear)
 void cuda_mma_linears(tt_ctx *ctx, const tt_linear_args *a, int n);
 void cuda_mma_mlp(tt_ctx *ctx, const tt_linear_args *up,
                   const tt_linear_args *down, const tt_gate_add_args *to);
+void cuda_mma_norm_linears(tt_ctx *ctx, const tt_normed *x,
+                           const tt_linear_args *a, int n);
+void cuda_mma_norm_mlp(tt_ctx *ctx, const tt_normed *x,
+                       const tt_linear_args *up, const tt_linear_args *down,
+                       const tt_gate_add_args *to);
+void cuda_mma_attention_add(tt_ctx *ctx, const tt_attention_args *x,
+                            const tt_linear_args *a,
+                            const tt_gate_add_args *to);
 void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
                         const tt_modulate_args *to);
+
+/* What x says, in x->norm.y or, rounded and in blocks, there. */
+void cuda_norm(tt_ctx *ctx, const tt_normed *x, uint16_t *blocks);
 
 /* Verbs of the device that are kernels. */
 void cuda_locate(tt_ctx *ctx, const tt_locate_args *a);

@@ -9,7 +9,7 @@
  * Holds   a + b = b + a in every bit, so after join_lanes all 16 threads have
  *         lane 0's sum. Threads of a row after the end take part in the
  *         exchanges, which need whole warps, and store nothing. */
-#include "ops/cuda/kernel.h"
+#include "ops/cuda/wgmma.h"
 
 #define LANES 16
 #define AHEAD 16         /* numbers that are asked for before they are needed */
@@ -45,10 +45,10 @@ DEVICE void in_turn(const float *x, int64_t count, int64_t stride, ADD add)
     for (int64_t i = whole; i < count; i++) add(x[i * stride]);
 }
 
-/* y[i] = of(i) for a lane's part of a row: several are computed before the
+/* put(i, of(i)) for a lane's part of a row: several are computed before the
  * first one is stored. */
-template <class OF>
-DEVICE void fill_lane(float *y, int64_t c, int64_t first, OF of)
+template <class PUT, class OF>
+DEVICE void fill_lane(PUT put, int64_t c, int64_t first, OF of)
 {
     const int some = AHEAD / 2;
     int64_t i = first;
@@ -57,10 +57,16 @@ DEVICE void fill_lane(float *y, int64_t c, int64_t first, OF of)
         UNROLL
         for (int k = 0; k < some; k++) v[k] = of(i + k * LANES);
         UNROLL
-        for (int k = 0; k < some; k++) y[i + k * LANES] = v[k];
+        for (int k = 0; k < some; k++) put(i + k * LANES, v[k]);
     }
     UNROLL_1
-    for (; i < c; i += LANES) y[i] = of(i);
+    for (; i < c; i += LANES) put(i, of(i));
+}
+
+template <class OF>
+DEVICE void fill_lane(float *y, int64_t c, int64_t first, OF of)
+{
+    fill_lane([=](int64_t i, float v) { y[i] = v; }, c, first, of);
 }
 
 DEVICE double join_lanes(double lane)
@@ -117,8 +123,8 @@ DEVICE double row_scale(double moment, int64_t c, double eps)
 
 KERNEL(layer_norm, cuda_layer_norm_args, ROW_THREADS, 1)
 {
-    const tt_layer_norm_args &n = a.is;
-    const tt_modulate_args &m = a.then;
+    const tt_layer_norm_args &n = a.norm;
+    const tt_modulate_args &m = a.mod;
     const row_lane r(n.n);
     const float *x = n.x + r.row * n.c;
     float *y = n.y + r.row * n.c;
@@ -127,7 +133,12 @@ KERNEL(layer_norm, cuda_layer_norm_args, ROW_THREADS, 1)
     const double scale = row_scale(moment, n.c, n.eps);
     const int64_t group = m.scale ? r.row / m.rows * m.stride : 0;
     if (!r.live) return;
-    fill_lane(y, n.c, r.first, [&](int64_t i) {
+    auto put = [&](int64_t i, float v) {
+        if (!a.blocks) y[i] = v;
+        else a.blocks[in_blocks((int)r.row, i, n.c / BLOCK_K)] =
+                 (bf16)two_factors(v, 0.0f);
+    };
+    fill_lane(put, n.c, r.first, [&](int64_t i) {
         float v = narrow(mul_rn(add_rn(wide(x[i]), -mean), scale));
         if (n.w) v = fma_rn(v, n.w[i], n.b[i]);
         if (m.scale)

@@ -30,27 +30,28 @@ static void operators_run(tt_ctx *ctx, cuda_kernel k, work w, void *args,
 
 /* ---- rows and columns ---------------------------------------------------- */
 
-static void layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a,
-                       const tt_modulate_args *to)
+void cuda_norm(tt_ctx *ctx, const tt_normed *x, uint16_t *blocks)
 {
-    const int64_t n = a->n, c = a->c;
-    const int64_t reach = to->scale ? grouped(n, c, to->stride, to->rows) : 0;
-    cuda_layer_norm_args d = {*a, *to};
-    d.then.x = NULL;                     /* y, on which side it may be        */
-    RUN(layer_norm, operators_rows(n), d, WRITE(d.is.y, n * c),
-        READ(d.is.x, n * c), READ(d.is.w, c), READ(d.is.b, c),
-        READ(d.then.scale, reach), READ(d.then.shift, reach));
+    const int64_t n = x->norm.n, c = x->norm.c;
+    const tt_modulate_args *m = &x->mod;
+    const int64_t reach = m->scale ? grouped(n, c, m->stride, m->rows) : 0;
+    cuda_layer_norm_args d = {x->norm, x->mod, blocks};
+    d.mod.x = NULL;                      /* y, on which side it may be        */
+    if (blocks) d.norm.y = NULL;
+    RUN(layer_norm, operators_rows(n), d, WRITE(d.norm.y, n * c),
+        READ(d.norm.x, n * c), READ(d.norm.w, c), READ(d.norm.b, c),
+        READ(d.mod.scale, reach), READ(d.mod.shift, reach));
 }
 
 void cuda_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
-    layer_norm(ctx, a, &(tt_modulate_args){0});
+    cuda_norm(ctx, &(tt_normed){*a, {0}}, NULL);
 }
 
 void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
                         const tt_modulate_args *to)
 {
-    layer_norm(ctx, a, to);
+    cuda_norm(ctx, &(tt_normed){*a, *to}, NULL);
 }
 
 void cuda_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)

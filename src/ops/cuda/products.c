@@ -432,14 +432,18 @@ static prepared products_prepare(call *c, const tt_attention_args *a)
     return (prepared){k, v};
 }
 
-static void wgmma_attention(call *c, const tt_attention_args *a, prepared p)
+/* blocks: where o goes rounded and in blocks, or NULL. */
+static void wgmma_attention(call *c, const tt_attention_args *a, prepared p,
+                            uint16_t *blocks)
 {
     const int64_t width = a->H * a->D;
     cuda_wgmma_attention_args d = {
-        .o = a->o, .q = products_blocks(c, a->q, a->T, width, a->q_stride),
-        .k = p.k, .v = p.v, .T = a->T, .N = a->N, .H = a->H, .scale = a->scale,
+        .o = blocks ? NULL : a->o, .blocks = blocks, .q = a->q, .k = p.k,
+        .v = p.v, .T = a->T, .N = a->N, .H = a->H, .q_stride = a->q_stride,
+        .scale = a->scale,
     };
-    PLACE(c, WRITE(d.o, a->T * width));
+    PLACE(c, WRITE(d.o, a->T * width),
+          READ(d.q, (a->T - 1) * a->q_stride + width));
     const cuda_grid g = {halves(&d), 1, WGMMA_ATTENTION_THREADS,
                          WGMMA_ATTENTION_SHARED};
     cuda_launch(c->ctx, CUDA_wgmma_attention, g, &d);
@@ -465,12 +469,34 @@ static void mma_attention(call *c, const tt_attention_args *a, prepared p)
                 &d);
 }
 
-void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
+static void products_attention(tt_ctx *ctx, const tt_attention_args *a,
+                               uint16_t *blocks)
 {
     call c = begin(ctx);
     const prepared p = products_prepare(&c, a);
-    if (a->T && by_blocks(a)) wgmma_attention(&c, a, p);
+    if (a->T && by_blocks(a)) wgmma_attention(&c, a, p, blocks);
     else if (a->T) mma_attention(&c, a, p);
+    end(&c);
+}
+
+void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    products_attention(ctx, a, NULL);
+}
+
+void cuda_mma_attention_add(tt_ctx *ctx, const tt_attention_args *x,
+                            const tt_linear_args *a, const tt_gate_add_args *to)
+{
+    const cuda_epilogue then = added(to);
+    if (!by_blocks(x) || !by_fours(a, &then)) {
+        cuda_mma_attention(ctx, x);
+        cuda_mma_linear_add(ctx, a, to);
+        return;
+    }
+    call c = begin(ctx);
+    uint16_t *o = workspace(&c, 4 * blocks_scratch(x->T, x->H * x->D));
+    products_attention(ctx, x, o);
+    wgmma_linears(ctx, a, 1, o, NULL, then);
     end(&c);
 }
 
@@ -498,15 +524,43 @@ static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
 
 LINEAR(mma_linear, mma_linear)
 
-void cuda_mma_linears(tt_ctx *ctx, const tt_linear_args *a, int n)
+static const cuda_epilogue plain = {.kind = CUDA_PLAIN};
+
+/* Are these layers one launch? */
+static bool in_one(const tt_linear_args *a, int n)
 {
-    const cuda_epilogue plain = {.kind = CUDA_PLAIN};
     bool alike = cuda_wgmma() && n <= WGMMA_LAYERS;
     for (int i = 0; i < n; i++)
         alike = alike && a[i].w->dim[0] == a->w->dim[0] &&
                 by_fours(&a[i], &plain);
-    if (alike) wgmma_linears(ctx, a, n, NULL, NULL, plain);
+    return alike;
+}
+
+void cuda_mma_linears(tt_ctx *ctx, const tt_linear_args *a, int n)
+{
+    if (in_one(a, n)) wgmma_linears(ctx, a, n, NULL, NULL, plain);
     else for (int i = 0; i < n; i++) cuda_mma_linear(ctx, &a[i]);
+}
+
+/* Workspace for the results of a norm as factors, in whole blocks. */
+static uint16_t *norm_blocks(call *c, const tt_normed *x)
+{
+    return workspace(c, 4 * blocks_scratch(x->norm.n, x->norm.c));
+}
+
+void cuda_mma_norm_linears(tt_ctx *ctx, const tt_normed *x,
+                           const tt_linear_args *a, int n)
+{
+    if (!in_one(a, n) || x->norm.c % BLOCK_K) {
+        cuda_norm(ctx, x, NULL);
+        cuda_mma_linears(ctx, a, n);
+        return;
+    }
+    call c = begin(ctx);
+    uint16_t *to = norm_blocks(&c, x);
+    cuda_norm(ctx, x, to);
+    wgmma_linears(ctx, a, n, to, NULL, plain);
+    end(&c);
 }
 
 /* Do GELU's outputs, as factors in whole blocks, fit where they would lie as
@@ -521,17 +575,40 @@ static bool stay_blocks(const tt_linear_args *up, const tt_linear_args *down,
            by_fours(down, &then[1]);
 }
 
+/* x: in blocks, or NULL. */
+static void wgmma_mlp(tt_ctx *ctx, const uint16_t *x, const tt_linear_args *up,
+                      const tt_linear_args *down, const tt_gate_add_args *to)
+{
+    uint16_t *hidden = (uint16_t *)(void *)up->y;
+    wgmma_linears(ctx, up, 1, x, hidden, (cuda_epilogue){.kind = CUDA_GELU});
+    wgmma_linears(ctx, down, 1, hidden, NULL, added(to));
+}
+
 void cuda_mma_mlp(tt_ctx *ctx, const tt_linear_args *up,
                   const tt_linear_args *down, const tt_gate_add_args *to)
 {
-    uint16_t *hidden = (uint16_t *)(void *)up->y;
-    if (!stay_blocks(up, down, to)) {
+    if (stay_blocks(up, down, to)) {
+        wgmma_mlp(ctx, NULL, up, down, to);
+    } else {
         cuda_mma_linear_gelu(ctx, up);
         cuda_mma_linear_add(ctx, down, to);
+    }
+}
+
+void cuda_mma_norm_mlp(tt_ctx *ctx, const tt_normed *x,
+                       const tt_linear_args *up, const tt_linear_args *down,
+                       const tt_gate_add_args *to)
+{
+    if (!stay_blocks(up, down, to) || x->norm.c % BLOCK_K) {
+        cuda_norm(ctx, x, NULL);
+        cuda_mma_mlp(ctx, up, down, to);
         return;
     }
-    wgmma_linears(ctx, up, 1, NULL, hidden, (cuda_epilogue){.kind = CUDA_GELU});
-    wgmma_linears(ctx, down, 1, hidden, NULL, added(to));
+    call c = begin(ctx);
+    uint16_t *blocks = norm_blocks(&c, x);
+    cuda_norm(ctx, x, blocks);
+    wgmma_mlp(ctx, blocks, up, down, to);
+    end(&c);
 }
 
 /* A frame of a convolution as factors: one that holds them where it lies. */

@@ -10,6 +10,9 @@
 #define cuda_packed NULL
 #define cuda_linears NULL
 #define cuda_mlp NULL
+#define cuda_norm_linears NULL
+#define cuda_norm_mlp NULL
+#define cuda_attention_add NULL
 
 /* X(NAME, whose linear, attention and conv) */
 #define CUDA_CLASSES(X) X(F32, cuda) X(SM80, cuda_mma) X(SM90, cuda_mma)
@@ -21,7 +24,8 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
 #define FUSED(products)                                                        \
     (&(const tt_fused){products##_linear_gelu, products##_linear_add,          \
                        cuda_norm_modulate, products##_linears,                 \
-                       products##_mlp})
+                       products##_mlp, products##_norm_linears,                \
+                       products##_norm_mlp, products##_attention_add})
 
 #define TABLE(NAME, products)                                                  \
     [TT_CLASS_##NAME] = {                                                      \

@@ -22,6 +22,19 @@ DEVICE int swizzled(int row, int chunk)
     return row * BLOCK_K + (chunk ^ (row & 7)) * 8;
 }
 
+/* And where factor k of a row lies in a matrix of `across` blocks a row. */
+DEVICE int64_t in_blocks(int row, int64_t k, int64_t across)
+{
+    return (row / BLOCK_ROWS * across + k / BLOCK_K) * BLOCK_FACTORS +
+           swizzled(row % BLOCK_ROWS, (int)(k % BLOCK_K / 8)) + k % 8;
+}
+
+DEVICE uint4 eight_of(float4 a, float4 b)
+{
+    return uint4{two_factors(a.x, a.y), two_factors(a.z, a.w),
+                 two_factors(b.x, b.y), two_factors(b.z, b.w)};
+}
+
 /* A matrix [rows, 16] of a block in shared memory, from factor k of its first
  * row on: k is a multiple of 16, the row one of 8. Groups of 8 rows are 1024
  * bytes apart. */
@@ -250,8 +263,9 @@ DEVICE void wgmma(sums (&acc)[17], const factors_of &a, uint64_t b)
                  : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b));
 }
 
-/* Products after the next barrier see what this thread wrote to shared memory.
- */
+/* Factors to shared memory by a thread; products after the next barrier or
+ * arrival see those before written(). */
+DEVICE void store_factors(bf16 *to, uint4 v) { store16(to, v); }
 DEVICE void written()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -4,8 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Golden: ops/golden/tensor_core.c. A block of threads owns 128 queries of a
- * head, each of two warpgroups 64, whose logits, weights and sums never
- * leave registers. A third one brings keys and values. The logits of the next
+ * head, each of two warpgroups 64, which it rounds first, and whose logits,
+ * weights and sums never leave registers. A third one brings keys and values,
+ * and does not wait for queries. The logits of the next
  * keys are computed before the present values are added up, so that weights are
  * computed while the tensor cores are busy.
  *
@@ -75,14 +76,12 @@ DEVICE void bring(bf16 *to, const bf16 *from, int t, int64_t row,
     copy_block(to, from + t * row, 2 * BLOCK_BYTES, full + place(t));
 }
 
-/* Queries, and all keys and values in the order in which they are needed. */
+/* All keys and values in the order in which they are needed. */
 DEVICE void bring_all(const cuda_wgmma_attention_args &a, const places &p,
                       const share &own)
 {
     const int tiles = (int)((a.N + BLOCK_ROWS - 1) / BLOCK_ROWS);
     const int64_t row = a.H * WGMMA_PAIR, head = own.head * WGMMA_PAIR;
-    arrive_and(p.queries, 2 * BLOCK_BYTES);
-    copy_block(p.q, a.q + own.tile * row + head, 2 * BLOCK_BYTES, p.queries);
     for (int t = 0; t <= tiles; t++) {
         if (t < tiles)
             bring(pair(p.k, t), a.k + head, t, row, p.keys, p.keys_free);
@@ -90,6 +89,32 @@ DEVICE void bring_all(const cuda_wgmma_attention_args &a, const places &p,
             bring(value(p.v, t - 1), a.v + head, t - 1, row, p.values,
                   p.values_free);
     }
+}
+
+/* The queries of a warpgroup from `row` of the tile on, rounded; the last one
+ * stands for those after the end. QUADS: numbers are read four at a time. */
+template <bool QUADS>
+DEVICE void put_queries(const cuda_wgmma_attention_args &a, const places &p,
+                        const share &own, int row)
+{
+    const int t = threadIdx.x % 128, c = t % 16;
+    const float *const q = a.q + own.head * MMA_CHANNELS + 8 * c;
+    bf16 *const to = p.q + c / 8 * BLOCK_FACTORS;
+    uint4 v[8];
+    row += t / 16;
+    UNROLL
+    for (int r = 0; r < 8; r++) {        /* all are on their way at once      */
+        const int64_t i = own.tile * BLOCK_ROWS + row + 8 * r;
+        const float *x = q + least(i, a.T - 1) * a.q_stride;
+        v[r] = QUADS ? eight_of(load4(x), load4(x + 4))
+                     : eight_of(four(x[0], x[1], x[2], x[3]),
+                                four(x[4], x[5], x[6], x[7]));
+    }
+    UNROLL
+    for (int r = 0; r < 8; r++)
+        store_factors(to + swizzled(row + 8 * r, c % 8), v[r]);
+    written();
+    release(p.queries);
 }
 
 /* After wgmma_begin. s: the chains of 64 queries and 128 keys; q and k say
@@ -127,24 +152,32 @@ DEVICE void put_ones(bf16 *v)
     const int eights = BLOCK_FACTORS / 8;
     for (int i = threadIdx.x; i < WGMMA_KEYS * eights;
          i += WGMMA_ATTENTION_THREADS)
-        store16(v + i / eights * WGMMA_VALUES + WGMMA_PAIR + i % eights * 8,
-                uint4{ONES, ONES, ONES, ONES});
+        store_factors(v + i / eights * WGMMA_VALUES + WGMMA_PAIR +
+                      i % eights * 8, uint4{ONES, ONES, ONES, ONES});
     written();
 }
 
-/* o of queries [i0, i0 + 16). */
+/* o of queries [i0, i0 + 16), two channels side by side at a time. */
 DEVICE void store(const cuda_wgmma_attention_args &a, const sums (&acc)[17],
                   int64_t head, int64_t i0)
 {
     const int l = threadIdx.x & 31;
     UNROLL
-    for (int e = 0; e < 4; e++) {
+    for (int e = 0; e < 4; e += 2) {
         const int64_t i = i0 + sum_row(l, e);
-        float *o = a.o + (i * a.H + head) * MMA_CHANNELS + sum_col(l, e);
         if (i >= a.T) continue;
         UNROLL
-        for (int j = 0; j < 16; j++)
-            o[8 * j] = div_rn(acc[j].r[e], acc[16].r[e]);
+        for (int j = 0; j < 16; j++) {
+            const int64_t c = head * MMA_CHANNELS + 8 * j + sum_col(l, e);
+            const float one = div_rn(acc[j].r[e], acc[16].r[e]);
+            const float two = div_rn(acc[j].r[e + 1], acc[16].r[e + 1]);
+            float *o = a.o + i * a.H * MMA_CHANNELS + c;
+            if (a.blocks)
+                *(uint32_t *)(a.blocks + in_blocks((int)i, c, 2 * a.H)) =
+                    two_factors(one, two);
+            else
+                o[0] = one, o[1] = two;
+        }
     }
 }
 
@@ -190,6 +223,10 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     g.q = matrix_at(p.q + row * BLOCK_K, 0);
     begin(g.w, mul_rn(a.scale, LOG2E));
     clear(g.acc);
+    if (((uintptr_t)a.q | a.q_stride * 4) % 16 == 0)
+        put_queries<true>(a, p, own, row);
+    else
+        put_queries<false>(a, p, own, row);
     await(p.queries, 0);
     await(p.keys, 0);
     wgmma_begin();
@@ -219,7 +256,7 @@ KERNEL(wgmma_attention, cuda_wgmma_attention_args, WGMMA_ATTENTION_THREADS, 1)
     const places p = lay_out();
     const share own = share_of(a);
     if (threadIdx.x == 0) {
-        arrivals_of(p.queries, 1);
+        arrivals_of(p.queries, own.warps);
         for (int i = 0; i < WGMMA_KEYS; i++) {
             arrivals_of(p.keys + i, 1);
             arrivals_of(p.values + i, 1);

@@ -146,8 +146,6 @@ DEVICE void put_blocks(const cuda_wgmma_linear_args &a, const float *b,
 {
     const int l = threadIdx.x & 31, row = l / 4;
     const int64_t col = col0 + l % 4 * 8;
-    const int64_t block = row0 / BLOCK_ROWS * (a.o / BLOCK_K) + col / BLOCK_K;
-    bf16 *const to = a.blocks + block * BLOCK_FACTORS;
     float v[16];
     if (col >= a.o) return;
     UNROLL
@@ -162,12 +160,9 @@ DEVICE void put_blocks(const cuda_wgmma_linear_args &a, const float *b,
     gelu_all(v);
     UNROLL
     for (int i = 0; i < 16; i += 8)
-        store16(to + swizzled(row0 % BLOCK_ROWS + row + i,
-                              (int)(col % BLOCK_K) / 8),
-                uint4{two_factors(v[i], v[i + 1]),
-                      two_factors(v[i + 2], v[i + 3]),
-                      two_factors(v[i + 4], v[i + 5]),
-                      two_factors(v[i + 6], v[i + 7])});
+        store16(a.blocks + in_blocks(row0 + row + i, col, a.o / BLOCK_K),
+                eight_of(four(v[i], v[i + 1], v[i + 2], v[i + 3]),
+                         four(v[i + 4], v[i + 5], v[i + 6], v[i + 7])));
 }
 
 /* The outputs of a warp, some columns after the other. */

@@ -192,6 +192,7 @@ static tt_status export_piece(tt_ctx *ctx, const char *dir, const piece *p,
     TT_TRY(write_case_json(ctx, path, p, record, s->kit ? 0 : argc, argv));
     for (int i = 0; tt_arith_at(i) && !ctx->status; i++) {
         const tt_arith *a = tt_arith_at(i);
+        if (s->kit && a->cls != TT_CLASS_F32) break;
         validate_runs w;
         validate_set set;
         TT_TRY(validate_runs_open(ctx, &w, s->f64, NULL, a, argc, argv));
@@ -258,7 +259,7 @@ static tt_status put_ariths(tt_ctx *ctx, const char *dir)
     json_begin(&j, o.file, true);
     json_int(&j, "slack", TT_SLACK);
     json_open(&j, "arith", '{');
-    for (int i = 0; tt_arith_at(i); i++) {
+    for (int i = 0; tt_arith_at(i) && tt_arith_at(i)->cls == TT_CLASS_F32; i++) {
         json_open(&j, tt_arith_at(i)->name, '{');
         json_str(&j, "product", format[tt_arith_at(i)->product]);
         json_str(&j, "stored", format[tt_arith_at(i)->stored]);
@@ -361,10 +362,10 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
     const bool all = s.kit || (s.inputs && !strcmp(s.inputs, "all"));
     if (!s.inputs || all)
-        tt_cases_operators(ctx, given.positional[0], s.seed, s.each);
+        tt_cases_operators(ctx, given.positional[0], s.seed, s.each, s.kit);
     if (s.inputs || all)
         tt_cases_inputs(ctx, given.positional[0], s.seed, s.each,
-                        all ? NULL : s.inputs);
+                        all ? NULL : s.inputs, s.kit);
     if (nrun && !ctx->status)
         export_model(ctx, given.positional[0], &s, nrun, argv + run + 1);
     if (s.kit && !ctx->status) export_kit(ctx, given.positional[0], &s);
@@ -389,7 +390,8 @@ typedef struct check_settings {
 
 static const opt_spec check_options[] = {
     {OPT_TEXT, "got", 0, offsetof(check_settings, got), "FOLDER",
-     "results: CASE.safetensors or CASE/got.safetensors for every CASE"},
+     "results: CASE.safetensors or CASE/got.safetensors for every CASE; "
+     "CASE.unsupported says why there is none"},
     {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
      "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
      "by its limits; by every bit where a result and its case both name this "
@@ -414,6 +416,26 @@ static const opt_command check_command = {
     .positional_max = 1,
     .bare = "expected FOLDER and --got FOLDER2",
 };
+
+/* CASE.unsupported or CASE/unsupported, whose first line says why: their
+ * program does not do that case. */
+static bool unsupported_case(tt_report *r, const char *name, const char *got)
+{
+    tt_verdict v = {.op = "", .outcome = TT_UNSUPPORTED};
+    static const char *const mark[] = {".", "/"};
+    char path[1200];
+    FILE *f = NULL;
+    for (int i = 0; i < 2 && !f; i++) {
+        snprintf(path, sizeof path, "%s/%s%sunsupported", got, name, mark[i]);
+        f = fopen(path, "r");
+    }
+    if (!f) return false;
+    if (fgets(v.hint, sizeof v.hint, f)) v.hint[strcspn(v.hint, "\r\n")] = 0;
+    fclose(f);
+    snprintf(v.path, sizeof v.path, "%.200s", name);
+    tt_report_add(r, &v, NULL, NULL);
+    return true;
+}
 
 static void missing_case(tt_report *r, const char *name, const char *got)
 {
@@ -442,6 +464,7 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
     if (!is_file(got))
         snprintf(got, sizeof got, "%s/%s/got.safetensors", s->got, name);
     if (!is_file(got)) {
+        if (unsupported_case(r, name, s->got)) return true;
         if (!s->partial) missing_case(r, name, s->got);
         return false;
     }

@@ -76,7 +76,9 @@ static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
     call_run(ctx, c->ops, q, g->raw + g->pad);
     if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
     if (ctx->status) {
-        snprintf(c->why, sizeof c->why, "gave up: %.170s", tt_message(ctx));
+        c->unsupported = ctx->status == TT_EUNSUPPORTED;
+        snprintf(c->why, sizeof c->why, "%s%.170s",
+                 c->unsupported ? "" : "gave up: ", tt_message(ctx));
         tt_clear(ctx);
     } else if (!intact(g, canary)) {
         snprintf(c->why, sizeof c->why, "wrote outside its output");
@@ -113,7 +115,7 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
                    const double *ours)
 {
     c->why[0] = '\0';
-    c->unsteady = false;
+    c->unsteady = c->unsupported = false;
     c->out = result(ctx, c, q, garbage[0]);
     if (!c->out) return false;
     c->got = call_widen(ctx, q, c->out);
@@ -141,8 +143,13 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
                        const tt_arith *arith, const double *got,
                        const double *want, tt_verdict *v, bool hint)
 {
+    if (c->unsupported) {             /* nothing was measured */
+        v->m = (tt_metrics){.n = 0};
+        v->ratio = v->earned = 0;
+        v->bits = TT_BITS_UNKNOWN;
+    }
     if (*c->why) {
-        v->outcome = TT_MISMATCH;
+        v->outcome = c->unsupported ? TT_UNSUPPORTED : TT_MISMATCH;
         snprintf(v->hint, sizeof v->hint, "%s", c->why);
         return;
     }

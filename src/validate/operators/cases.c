@@ -9,6 +9,8 @@
  *   expected_f64.safetensors   float64 from the same inputs
  *   expected_<arith>.safetensors   as far from that as an honest program of
  *                              every declarable arithmetic may be
+ *   cut_<arith>.safetensors    of a kit: results of programs that cut where
+ *                              that arithmetic rounds (hint_cuts)
  *   got.safetensors            of a case that a backend failed: its result
  * Inputs are those of opcheck's generator, from the seed, or of a model. */
 #include <inttypes.h>
@@ -138,11 +140,43 @@ static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
     return tt_st_finish(w);
 }
 
+static float *as_floats(tt_ctx *ctx, const double *x, int64_t n)
+{
+    float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
+    for (int64_t i = 0; y && i < n; i++) y[i] = (float)x[i];
+    return y;
+}
+
+/* By hint_is_cut's data; a conv without its last frame is none to case_read. */
+static tt_status write_cuts(tt_ctx *ctx, const char *dir, const op_call *q,
+                            const tt_arith *arith)
+{
+    char path[1200], name[16];
+    const int64_t n = call_count(q);
+    hint_cuts c;
+    double numbers[6];
+    tt_st_writer *w;
+    if (q->kind == OP_CONV && !q->conv.frame[q->conv.kt - 1]) return TT_OK;
+    if (!hint_cut_make(ctx, q, arith, &c)) return ctx->status;
+    snprintf(path, sizeof path, "%s/cut_%s.safetensors", dir, arith->name);
+    TT_TRY(tt_st_create(ctx, &w, path));
+    for (int i = 0; i < 2 * c.n; i++) {
+        const double *x = i % 2 ? c.cut[i / 2] : c.even[i / 2];
+        snprintf(name, sizeof name, "%s.%d", i % 2 ? "cut" : "even", i / 2);
+        cases_put(w, name, TT_F32, as_floats(ctx, x, n), 1, n, 0, 0);
+    }
+    for (int i = 0; i < c.n; i++)
+        numbers[i] = hint_cut_numbers(ctx, q, &c, i);
+    cases_put(w, "numbers", TT_F64, numbers, 1, c.n, 0, 0);
+    return tt_st_finish(w);
+}
+
 /* Where a case comes from. */
 typedef struct origin {
     const char *sizes;   /* NULL: a call of a model                           */
     uint64_t seed;
     const char *name;    /* in a report; NULL: of no report                   */
+    bool kit;            /* for a checker that has no operators               */
 } origin;
 
 static tt_status cases_write_json(tt_ctx *ctx, const char *path,
@@ -204,15 +238,22 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     call_oracle(ctx, q, y);
     TT_TRY(write_output(ctx, dir, "_f64", TT_F64, q, y));
     for (int i = 0; tt_arith_at(i); i++) {
+        if (from->kit && tt_arith_at(i)->cls != TT_CLASS_F32) break;
         call_emulate(ctx, q, tt_arith_at(i), y, NULL, e);
         snprintf(suffix, sizeof suffix, "_%s", tt_arith_at(i)->name);
-        TT_TRY(write_output(ctx, dir, suffix, TT_F64, q, e));
+        if (!from->kit) {
+            TT_TRY(write_output(ctx, dir, suffix, TT_F64, q, e));
+            continue;
+        }
+        /* no more than float32 of it is looked at (pair.c) */
+        TT_TRY(write_output(ctx, dir, suffix, TT_F32, q, as_floats(ctx, e, n)));
+        TT_TRY(write_cuts(ctx, dir, q, tt_arith_at(i)));
     }
     return ctx->status;
 }
 
 tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each)
+                             int64_t each, bool kit)
 {
     TT_TRY(ctx->status);
     char path[1100], sizes[200];
@@ -226,7 +267,8 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
                  (long long)(i % each));
         if (!ctx->status)
             write_case(ctx, path, &q, &(origin){
-                .sizes = sizes_string(sizes, sizeof sizes, &s), .seed = own});
+                .sizes = sizes_string(sizes, sizeof sizes, &s), .seed = own,
+                .kit = kit});
         tt_arena_reset(&ctx->scratch, mark);
     }
     return ctx->status;
@@ -234,7 +276,7 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
 
 /* Every operator on one kind of input, as the operator checks draw them. */
 static void cases_write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each, op_input in)
+                             int64_t each, op_input in, bool kit)
 {
     char path[1100], sizes[200], name[OP_CASE_NAME];
     for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
@@ -251,13 +293,13 @@ static void cases_write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
         if (!ctx->status)
             write_case(ctx, path, &q, &(origin){
                 .sizes = sizes_string(sizes, sizeof sizes, &c.sizes),
-                .seed = c.seed, .name = name});
+                .seed = c.seed, .name = name, .kit = kit});
         tt_arena_reset(&ctx->scratch, mark);
     }
 }
 
 tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
-                          int64_t each, const char *kind)
+                          int64_t each, const char *kind, bool kit)
 {
     char known[200] = "";
     bool any = false;
@@ -268,7 +310,7 @@ tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
         snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s", name);
         if (kind && strcmp(kind, name)) continue;
         any = true;
-        cases_write_kind(ctx, dir, seed, each, (op_input)in);
+        cases_write_kind(ctx, dir, seed, each, (op_input)in, kit);
     }
     if (!any)
         tt_fail(ctx, TT_EINVAL, "there are no inputs of kind \"%s\"; known are "

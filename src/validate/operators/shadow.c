@@ -161,7 +161,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     if (wide && candidate_run(ctx, &c, &q, wide)) {
         shadow_check(ctx, s, &q, &c, wide, path);
         if (!ctx->status)
-            memcpy(out, s->adopt ? c.out : ours, call_out_bytes(&q));
+            memcpy(out, s->adopt && !c.unsupported ? c.out : ours, call_out_bytes(&q));
     }
     ctx->ops = at;
     tt_arena_reset(&ctx->scratch, mark);

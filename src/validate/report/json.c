@@ -8,7 +8,8 @@
  *             declared arithmetic
  *   passed    bool                 headline   one sentence
  *   compared  tensors that were checked
- *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
+ *   counts    {pass, tie, mismatch, missing, misshapen, not judged, xfail,
+ *             unsupported}
  *   bits      {equal, of}: tensors that are equal to ours in every bit
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null
@@ -168,7 +169,7 @@ static int find_groups(group *g, int most, const tt_report *r)
         while (k < n && strcmp(g[k].op, i->v.op)) k++;
         if (k == most) return 0;
         if (k == n) g[n++] = (group){.op = i->v.op};
-        g[k].compared += i->v.outcome != TT_UNCHECKED;
+        g[k].compared += !report_skipped(i->v.outcome);
         g[k].wrong += report_failing(i->v.outcome);
         if (i->v.m.n > 0 && i->v.ratio > g[k].worst) g[k].worst = i->v.ratio;
     }

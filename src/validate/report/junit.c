@@ -72,9 +72,10 @@ static void put_case(FILE *f, const tt_report *r, const verdict_item *item)
         if (*v->hint) fputs(": ", f);
         page_xml(f, v->hint);
         fputs("\"/>\n", f);
-    } else if (v->outcome == TT_UNCHECKED || v->outcome == TT_EXPECTED) {
+    } else if (v->outcome != TT_TIE) {
         fputs("      <skipped message=\"", f);
         if (v->outcome == TT_EXPECTED) fputs("expected to fail: ", f);
+        if (v->outcome == TT_UNSUPPORTED) fputs("unsupported: ", f);
         put_which(f, v);
         page_xml(f, v->hint);
         fputs("\"/>\n", f);
@@ -106,8 +107,8 @@ tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path)
     fprintf(o.f, "\" tests=\"%lld\" failures=\"%lld\" errors=\"0\" "
             "skipped=\"%lld\" time=\"%.3f\">\n", (long long)cases,
             (long long)failures,
-            (long long)(r->count[TT_UNCHECKED] + r->count[TT_EXPECTED]),
-            seconds);
+            (long long)(r->count[TT_UNCHECKED] + r->count[TT_EXPECTED]
+                        + r->count[TT_UNSUPPORTED]), seconds);
     fputs("    <properties>\n", o.f);
     for (const note_item *i = r->notes; i; i = i->next) {
         fputs("      <property name=\"note\" value=\"", o.f);

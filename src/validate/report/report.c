@@ -22,6 +22,11 @@ bool report_failing(tt_outcome o)
     return o == TT_MISMATCH || o == TT_MISSING || o == TT_MISSHAPEN;
 }
 
+bool report_skipped(tt_outcome o)
+{
+    return o == TT_UNCHECKED || o == TT_UNSUPPORTED;
+}
+
 tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
                         const tt_arith *arith)
 {
@@ -105,7 +110,7 @@ void report_put(tt_report *r, const tt_verdict *v, error_map *map)
     *r->end = i;
     r->end = &i->next;
     r->count[v->outcome]++;
-    r->compared += v->m.n > 0 && v->outcome != TT_UNCHECKED;
+    r->compared += v->m.n > 0 && !report_skipped(v->outcome);
     r->equal += v->bits == TT_BITS_EQUAL;
     r->equal_of += v->bits != TT_BITS_UNKNOWN;
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
@@ -297,16 +302,19 @@ static void say_failure(char *out, size_t n, const tt_verdict *v)
 void report_headline(const tt_report *r, char *out, size_t n)
 {
     const tt_verdict *v = r->failed, *most = tt_report_largest(r);
-    char rest[128] = "", times[96] = "", first[520], largest[520];
+    char rest[160] = "", times[96] = "", first[520], largest[520];
     if (r->count[TT_UNCHECKED])
         snprintf(rest, sizeof rest, "; %lld more were not judged",
                  (long long)r->count[TT_UNCHECKED]);
+    if (r->count[TT_UNSUPPORTED])
+        snprintf(rest + strlen(rest), sizeof rest - strlen(rest),
+                 "; %lld are unsupported", (long long)r->count[TT_UNSUPPORTED]);
     if (r->count[TT_EXPECTED])
         snprintf(rest + strlen(rest), sizeof rest - strlen(rest),
                  "; %lld fail as expected (--xfail)",
                  (long long)r->count[TT_EXPECTED]);
     if (!v && !r->compared)
-        snprintf(out, n, "FAIL: nothing was compared");
+        snprintf(out, n, "FAIL: nothing was compared%s", rest);
     else if (!v)
         snprintf(out, n, "PASS: %lld tensors%s%s",
                  (long long)(r->count[TT_PASS] + r->count[TT_TIE]),

@@ -63,11 +63,11 @@ static void put_counts(FILE *f, const tt_report *r)
 }
 
 /* Verdicts of one kind, cut after SHOWN; passes go with the failures. */
-static void put_list(FILE *f, const tt_report *r, bool unchecked, bool all)
+static void put_list(FILE *f, const tt_report *r, bool skipped, bool all)
 {
     int64_t shown = 0, hidden = 0;
     for (const verdict_item *i = r->first; i; i = i->next) {
-        if ((i->v.outcome == TT_UNCHECKED) != unchecked) continue;
+        if (report_skipped(i->v.outcome) != skipped) continue;
         if (!all && i->v.outcome == TT_PASS) continue;
         if (!all && shown >= SHOWN) {
             hidden++;
@@ -80,7 +80,7 @@ static void put_list(FILE *f, const tt_report *r, bool unchecked, bool all)
     }
     if (hidden)
         fprintf(f, "and %lld more%s\n", (long long)hidden,
-                unchecked ? " that were not judged" : "");
+                skipped ? " that were not judged" : "");
 }
 
 /* Every curve by itself. */

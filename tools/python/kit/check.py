@@ -54,8 +54,9 @@ def read(path):
 def write(path, tensors):
     head, data = {}, b""
     for name, x in tensors.items():
-        x = np.ascontiguousarray(x, "<f8" if x.dtype == "f8" else "<f4")
-        head[name] = {"dtype": f"F{8 * x.itemsize}", "shape": x.shape,
+        kind = "F64" if x.dtype == "f8" else "F32" if x.dtype.kind == "f" else "I64"
+        x = np.ascontiguousarray(x, TYPES[kind])
+        head[name] = {"dtype": kind, "shape": x.shape,
                       "data_offsets": (len(data), len(data) + x.nbytes)}
         data += x.tobytes()
     head = json.dumps(head).encode()
@@ -78,13 +79,14 @@ def rounded(x, form):
 
 
 def limits(got, want, emul, a, c, operator):
-    """(outcome, times what is allowed, index of the worst value)."""
+    """(outcome, times what is allowed, index of the worst value, does f16
+    overflow)."""
     form = a["stored"] if a["stored"] != "f32" else a["product"]
     there = got[np.isfinite(got)]
     emul = rounded(emul, form if (there == rounded(there, form)).all() else "f32")
     n, narrow = len(want), a["product"] in ("f16", "bf16")
     if not n:
-        return "pass", 0.0, 0
+        return "pass", 0.0, 0, False
     group = c * -(-64 // c)                 # rows that are checked together
     starts = np.arange(0, n, group)
     e, g = abs(emul - want), abs(got - want)
@@ -121,7 +123,7 @@ def limits(got, want, emul, a, c, operator):
     worst = np.where(wrong, np.inf, np.where(fine, times, 0))
     ratio = max(worst.max(), np.sqrt(total(g * g, 1)) / most if most else 0)
     if skipped.all() and ratio <= 1:
-        return "not judged", ratio, 0
+        return "not judged", ratio, 0, True
     if operator and narrow:
         ratio = max(ratio, slope(got - want, emul - want, want, half, total,
                                  rows, count, group, form))
@@ -131,7 +133,8 @@ def limits(got, want, emul, a, c, operator):
             by = np.maximum.reduce(by)
             ratio = max(ratio, (np.sqrt(total(g * g, 0)[by > 0] / by[by > 0])
                                 / (SLACK / 2)).max(initial=0))
-    return "pass" if ratio <= 1 else "mismatch", ratio, int(worst.argmax())
+    return ("pass" if ratio <= 1 else "mismatch", ratio, int(worst.argmax()),
+            skipped.any())
 
 
 def slope(g, e, want, half, total, rows, count, group, form):
@@ -144,6 +147,26 @@ def slope(g, e, want, half, total, rows, count, group, form):
         g * want, e * want, np.maximum(e * e, half * half)))
     error = max(np.sqrt(error / n), EPSILON[form] / np.sqrt(12))
     return min(abs(got), abs(got - emul)) / n / (error * (0.5 + 8 / np.sqrt(n)))
+
+
+def cut(got, t):
+    """How much it looks like numbers that are cut, not rounded; above 1: they
+    are (src/validate/hint/rounding.c)."""
+    ratio, best = 0, 0.5
+    for i, numbers in enumerate(t["numbers"]):
+        even = t[f"even.{i}"].astype(float)
+        g, d = got - even, t[f"cut.{i}"] - even
+        ok = np.isfinite(g) & np.isfinite(d)
+        g, d = g[ok], d[ok]
+        if not (d * d).sum() or not (g * g).sum():
+            continue
+        share = (g * d).sum() / (d * d).sum()
+        left = ((g - d) ** 2).sum() / (g * g).sum()
+        least = 0.6 + min(4 / np.sqrt(len(g)), 0.3)
+        if least < share <= 1.4 and left < best and \
+                numbers / 2 * np.log2(1 / max(left, 1 / 256)) >= 20:
+            ratio, best = max(ratio, share / least), left / 2
+    return ratio
 
 
 def fits(a, b):
@@ -261,9 +284,16 @@ def verdict(path, module, arith="f32", save=None):
         row = next((int(np.prod(shape[i:])) for i in reversed(range(len(shape)))
                     if np.prod(shape[i:]) >= 32), want.size)
     with np.errstate(all="ignore"):
-        outcome, ratio, at = limits(*(x.astype(float).reshape(-1) for x in (
-            got, want if oracle is None else oracle, emul)), a, max(row, 1),
+        got = got.astype(float).reshape(-1)
+        outcome, ratio, at, skipped = limits(got, *(
+            x.astype(float).reshape(-1) for x in (
+                want if oracle is None else oracle, emul)), a, max(row, 1),
             "op" in c)
+        cuts = folder / f"cut_{arith}.safetensors"
+        if outcome == "pass" and not skipped and cuts.exists():
+            is_cut = cut(got, read(cuts))
+            if is_cut:
+                return "mismatch", is_cut, "results or inputs are cut, not rounded"
     at = [int(i) for i in np.unravel_index(at, shape)] if want.size else []
     return outcome, float(ratio), "" if outcome == "pass" else \
         f"{ratio:.3g} times what is allowed, at {at}"

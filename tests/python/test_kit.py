@@ -1,0 +1,165 @@
+"""The kit of `tether validate export --kit` says what `validate check` says.
+
+SPDX-License-Identifier: Apache-2.0
+
+    TETHER=... python3 tests/python/test_kit.py     (test_tether.sh)
+
+A right port in numpy and wrong ones, in float32 and in 16 bits: check.py checks
+them and keeps their results, and each of its verdicts is that of the program."""
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+
+import numpy as np
+
+TETHER = os.path.abspath(os.environ["TETHER"])
+F = np.float32
+FAILS = ("mismatch", "missing", "misshapen")
+counts = [0, 0]
+
+
+def expect(ok, what):
+    counts[not ok] += 1
+    if not ok:
+        print("FAIL python/kit:", what)
+
+
+def run(*words):
+    return subprocess.run(list(map(str, words)), text=True, capture_output=True)
+
+
+def ports(right):
+    """{name: (arithmetic, functions in the place of the right ones)}"""
+    def bits(x, drop, half):
+        u = np.ascontiguousarray(x, F).view(np.uint32)
+        u = (u + half * ((1 << drop - 1) - 1 + (u >> drop & 1))) >> drop << drop
+        return np.where(np.isfinite(x), u.astype(np.uint32).view(F), x)
+
+    def even(x):
+        return bits(x, 16, 1)
+
+    def cut(x):
+        return bits(x, 16, 0)
+
+    def inputs(to):
+        def low(f):
+            def g(*args, **given):
+                given = {k: to(v) if k in "xwqkv" else [to(t) for t in v]
+                         if k == "frames" else v for k, v in given.items()}
+                return f(*map(to, args), **given)
+            return g
+        return {op: low(getattr(right, op))
+                for op in ("linear", "attention", "conv")}
+
+    def results(to):
+        def low(f):
+            return lambda **given: to(np.asarray(f(**given), F))
+        made = {**{op: getattr(right, op) for op in OPS}, **inputs(even)}
+        return {op: low(f) for op, f in made.items()}
+
+    def unsupported(x):
+        if x.size % 2:
+            raise NotImplementedError("an odd number of values")
+        return right.silu(x)
+
+    def dies(**_):
+        raise ZeroDivisionError("by zero")
+
+    def transposed(**given):
+        return right.rope(**given).transpose(1, 0, 2)
+
+    def offset(x, w, b=None):
+        y = right.linear(x, w, b)
+        y[:, -1] += 0.02 * abs(y).mean()
+        return y
+    return {
+        "right": ("f32", {}),
+        "another arithmetic": ("f16", {}),
+        "less than it says": ("f32", inputs(even)),
+        "bf16": ("bf16", inputs(even)),
+        "bf16 cut": ("bf16", inputs(cut)),
+        "bf16 stored": ("bf16-stored", results(even)),
+        "bf16 stored, cut": ("bf16-stored", results(cut)),
+        "tf32 for bf16": ("tf32", inputs(even)),
+        "gelu by erf": ("f32", {"gelu_tanh": lambda x: (x / (1 + np.exp(
+            -1.702 * x))).astype(F)}),
+        "silu without x": ("f32", {"silu": lambda x: 1 / (1 + np.exp(-x))}),
+        "eps 1e-5": ("f32", {"rms_norm": lambda x, w, eps: right.rms_norm(
+            x, w, 1e-5), "layer_norm": lambda x, w=None, b=None, eps=0:
+            right.layer_norm(x, w, b, 1e-5)}),
+        "population": ("f32", {"col_moment": lambda x, mean: ((
+            x - mean) ** 2).mean(0)}),
+        "scale": ("bf16", {**inputs(even), "attention": lambda q, k, v, scale,
+                           **more: right.attention(q, k, v, 1.05 * scale,
+                                                   **more)}),
+        "no mask": ("f32", {"attention": lambda key_mask=None, **given:
+                            right.attention(**given)}),
+        "a column": ("bf16", {**inputs(even), "linear": offset}),
+        "weights transposed": ("f32", {"conv": lambda w, **given: right.conv(
+            w=w.transpose(0, 1, 3, 2, 4), **given)}),
+        "heads first": ("f32", {"rope": transposed}),
+        "flattened": ("f32", {"channel_norm": lambda x, gamma:
+                              right.channel_norm(x, gamma).reshape(1, -1, 1)}),
+        "whole numbers": ("f32", {"add": lambda x, y: np.zeros(x.shape, int)}),
+        "rows": ("f32", {"modulate": lambda x, scale, shift, rows:
+                         x * (1 + scale[:1]) + shift[:1]}),
+        "block: no gate": ("f32", {"block": lambda **given: {
+            **right.block(**given), "out": given["tokens"]}}),
+        "block in bf16": ("bf16-stored", {"block": lambda **given: {
+            k: even(x) for k, x in right.block(**given).items()}}),
+        "dies": ("f32", {"mul": dies}),
+        "unsupported": ("f32", {"silu": unsupported}),
+    }
+
+
+def compare(check, right, name, arith, functions, tmp):
+    """Every verdict of check.py is that of `validate check`."""
+    module = types.SimpleNamespace(**{op: getattr(right, op) for op in
+                                      (*OPS, "block")}, **{})
+    for op, f in functions.items():
+        setattr(module, op, f)
+    got = tmp / name
+    mine = {p: check.verdict(p, module, arith, got) for p in check.paths()}
+    report = tmp / "report.json"
+    p = run(TETHER, "validate", "check", check.HERE, "--got", got, "--arith",
+            arith, "--json", report, "--overwrite")
+    expect(p.returncode in (0, 1), f"{name}: {p.stderr}")
+    theirs = {v["path"]: v["outcome"]
+              for v in json.loads(report.read_text())["verdicts"]}
+    other = []
+    for path, v in mine.items():
+        case = path.split("/")[0]
+        outcome = theirs.get(path, theirs.get(case, "absent"))
+        if v[0] != outcome:
+            other.append(f"{path}: {v}, not {outcome}")
+    expect(not other, f"{name}: {len(other)} of {len(mine)} verdicts differ, "
+           f"the first {other[:3]}")
+    wrong = sum(v[0] in FAILS for v in mine.values())
+    print(name, len(mine), wrong)
+    return wrong
+
+
+def main():
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = pathlib.Path(tmp)
+        kit = tmp / "kit"
+        p = run(TETHER, "validate", "export", "--kit", kit)
+        expect(p.returncode == 0, p.stderr)
+        sys.path.insert(0, str(kit))
+        check, right = map(importlib.import_module, ("check", "example"))
+        for name, (arith, functions) in ports(right).items():
+            wrong = compare(check, right, name, arith, functions, tmp)
+            honest = name in ("right", "bf16", "bf16 stored", "block in bf16", "unsupported", "flattened")
+            expect(honest == (wrong == 0), f"{name}: {wrong} wrong")
+
+
+OPS = ("linear attention conv layer_norm rms_norm channel_norm modulate gate_add "
+       "add mul gelu_tanh silu rope col_mean col_moment col_blend").split()
+main()
+print(f"python/kit: {counts[0]} passed, {counts[1]} failed")
+sys.exit(counts[1] > 0)

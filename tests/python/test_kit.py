@@ -2,11 +2,13 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-    TETHER=... python3 tests/python/test_kit.py     (test_tether.sh)
+    TETHER=... python3 tests/python/test_kit.py     (test_kit.sh)
 
 A right port in numpy and wrong ones, in float32 and in 16 bits: check.py checks
 them and keeps their results, and each of its verdicts is that of the program."""
+import functools
 import importlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -119,10 +121,8 @@ def ports(right):
 
 def compare(check, right, name, arith, functions, tmp):
     """Every verdict of check.py is that of `validate check`."""
-    module = types.SimpleNamespace(**{op: getattr(right, op) for op in
-                                      (*OPS, "block")}, **{})
-    for op, f in functions.items():
-        setattr(module, op, f)
+    module = types.SimpleNamespace(**{
+        **{op: getattr(right, op) for op in (*OPS, "block")}, **functions})
     got = tmp / name
     mine = {p: check.verdict(p, module, arith, got) for p in check.paths()}
     report = tmp / "report.json"
@@ -139,9 +139,46 @@ def compare(check, right, name, arith, functions, tmp):
             other.append(f"{path}: {v}, not {outcome}")
     expect(not other, f"{name}: {len(other)} of {len(mine)} verdicts differ, "
            f"the first {other[:3]}")
-    wrong = sum(v[0] in FAILS for v in mine.values())
-    print(name, len(mine), wrong)
-    return wrong
+    return sum(v[0] in FAILS for v in mine.values())
+
+
+def as_tests(kit, tmp):
+    """Under pytest: a name for every tensor, and what may fail."""
+    if not importlib.util.find_spec("pytest"):
+        print("note: pytest is not installed: check.py did not run under it")
+        return
+    (tmp / "mine.py").write_text(
+        "from example import *\n"
+        "def silu(x): return 1 / (1 + np.exp(-x))\n"
+        "def gelu_tanh(x): raise NotImplementedError('no gelu')\n"
+        "del conv\n")
+    (tmp / "known").write_text("# known\nop_silu_*/y\n")
+    env = {**os.environ, "PORT": "mine", "PYTHONPATH": f"{tmp}:{kit}"}
+
+    def tests(**more):
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider",
+             str(kit / "check.py")], env={**env, **more}, text=True, cwd=tmp,
+            capture_output=True)
+    p = tests()
+    expect(p.returncode == 1 and "check.py::test_case[op_silu_0/y]" in p.stdout
+           and "FAILED" in p.stdout and "no gelu" in p.stdout
+           and "no such function" in p.stdout, f"pytest: {p.stdout[-2000:]}")
+    p = tests(XFAIL=str(tmp / "known"))
+    expect(p.returncode == 0 and "28 xfailed" in p.stdout, "pytest with known "
+           f"failures: {p.stdout[-2000:]}")
+
+
+def as_command(kit, tmp):
+    def says(*words):
+        p = subprocess.run([sys.executable, kit / "check.py", *words], text=True,
+                           cwd=tmp, capture_output=True)
+        return p.returncode, p.stdout
+    expect(says("example", "--only", "op_silu*") == (
+        0, "PASS: 30 tensors\n30 pass\n"), "the command")
+    (tmp / "none.py").write_text("def silu(x): raise NotImplementedError\n")
+    expect(says("none") == (1, "FAIL: nothing was compared\n379 without a "
+                            "function, 30 unsupported\n"), "nothing compared")
 
 
 def main():
@@ -152,9 +189,15 @@ def main():
         expect(p.returncode == 0, p.stderr)
         sys.path.insert(0, str(kit))
         check, right = map(importlib.import_module, ("check", "example"))
+        check.read = functools.lru_cache(None)(check.read)
+        size = sum(f.stat().st_size for f in kit.glob("**/*"))
+        expect(size < 60e6, f"{size} bytes: some 10 MB as .tar.xz")
+        as_command(kit, tmp)
+        as_tests(kit, tmp)
         for name, (arith, functions) in ports(right).items():
             wrong = compare(check, right, name, arith, functions, tmp)
-            honest = name in ("right", "bf16", "bf16 stored", "block in bf16", "unsupported", "flattened")
+            honest = name in ("right", "bf16", "bf16 stored", "block in bf16",
+                              "unsupported", "flattened")
             expect(honest == (wrong == 0), f"{name}: {wrong} wrong")
 
 

@@ -365,6 +365,15 @@ def test_members():
     names = [m[1] or m[2] for m in names]
     mine = [name for name, _ in tether.Ctx._fields_]
     check(names == mine, f"members of tt_ctx: {names}, of Ctx: {mine}")
+    header = pathlib.Path("include/tether/rollout.h").read_text()
+    sizes = [int(re.search(rf"define {n} (\d+)", header)[1])
+             for n in ("TT_TABLE", "TT_MAX_STEPS")]
+    mine = dict(tether._Schedule._fields_)
+    check(sizes == [mine["sigma"]._length_, mine["t"]._length_],
+          f"members of tt_schedule: {sizes}")
+    times, sigmas = tether.schedule()
+    check(times[-1] == 0 and len(sigmas) == 5 and times == sorted(times)[::-1],
+          f"steps {times}")
 
 
 def test_processor():

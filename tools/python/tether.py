@@ -1149,7 +1149,7 @@ class Run:
 class _Schedule(C.Structure):
     _fields_ = [("shift", F64), ("sigma", C.c_float * 1000),
                 ("timestep", C.c_float * 1000), ("nsteps", INT),
-                ("t", F64 * 64)]
+                ("t", F64 * 100)]      # TT_MAX_STEPS
 
 
 def schedule(steps=(1000, 750, 500, 250), shift=5.0, warp=True,

@@ -142,6 +142,54 @@ def compare(check, right, name, arith, functions, tmp):
     return sum(v[0] in FAILS for v in mine.values())
 
 
+SCHEMA = json.loads(pathlib.Path(
+    "src/validate/report/validate.schema.json").read_text())
+KINDS = {"object": dict, "array": list, "string": str, "boolean": bool,
+         "integer": int, "number": (int, float), "null": type(None)}
+
+
+def unlike(x, s, at=""):
+    """Where a value is not what the schema says; every member has to be in it,
+    but for the metrics."""
+    kinds = s.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(isinstance(x, KINDS[k]) and not (
+            isinstance(x, bool) and k != "boolean") for k in kinds):
+        yield f"{at}: {x!r} is not {kinds}"
+    if x not in s.get("enum", [x]) or x != s.get("const", x):
+        yield f"{at}: {x!r}"
+    if isinstance(x, dict):
+        known = s.get("properties", {})
+        yield from (f"{at}: no {n}" for n in s.get("required", []) if n not in x)
+        yield from (f"{at}: {n} is unknown" for n in x
+                    if n not in known and n not in s.get("required", []))
+        for n, v in x.items():
+            yield from unlike(v, known.get(n, {}), f"{at}/{n}")
+    for i, v in enumerate(x if isinstance(x, list) else []):
+        yield from unlike(v, s.get("items", {}), f"{at}/{i}")
+
+
+def reports(tmp):
+    """Reports of each way are what the schema says."""
+    made = tmp / "backend.json"
+    expect(run(TETHER, "validate", "--backend", "golden", "--quick", "--json",
+               made).returncode == 0, "a report")
+    dump, own = tmp / "dump", ["generate", "-m", "ref_data/demo", "-p", "a",
+                               "-W", 32, "-H", 32, "--latents", 3]
+    run(TETHER, *own, "--no-decode", "-q", "--latents-out", tmp / "latents",
+        "--dump", dump, "--backend", "arith-bf16")
+    failed = tmp / "dump.json"
+    p = run(TETHER, "validate", "--dump", dump, "--json", failed, "--", *own)
+    expect(p.returncode == 1, f"a report of failures: {p.stderr}")
+    for path in (made, failed, tmp / "report.json"):
+        report = json.loads(path.read_text())
+        bad = list(unlike(report, SCHEMA))
+        expect(not bad and report["verdicts"], f"{path.name}: {bad[:3]}")
+        report["verdicts"][0]["outcome"] = "right"
+        del report["first"]
+        expect(len(list(unlike(report, SCHEMA))) == 2, "what is none is seen")
+
+
 def as_tests(kit, tmp):
     """Under pytest: a name for every tensor, and what may fail."""
     if not importlib.util.find_spec("pytest"):
@@ -199,6 +247,7 @@ def main():
             honest = name in ("right", "bf16", "bf16 stored", "block in bf16",
                               "unsupported", "flattened")
             expect(honest == (wrong == 0), f"{name}: {wrong} wrong")
+        reports(tmp)
 
 
 OPS = ("linear attention conv layer_norm rms_norm channel_norm modulate gate_add "

@@ -2,30 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- *   schema    "tether-validate/1"; members may be added, none changes meaning
- *   title     text                 program    {name, version}
- *   arith     {name, summary, judged "by limits" or "by bits"} or null: the
- *             declared arithmetic
- *   passed    bool                 headline   one sentence
- *   compared  tensors that were checked
- *   counts    {pass, tie, mismatch, missing, misshapen, not judged, xfail,
- *             unsupported}
- *   bits      {equal, of}: tensors that are equal to ours in every bit
- *   notes     [text]
- *   first     index in verdicts of the first failure, or null
- *   largest   that of the failure farthest out of its limits, where it is 10
- *             times as far as the first and checked for itself, or null
- *   verdicts  in order of execution:
- *     path, op, outcome, shape [..], where, hint
- *     bits                                 "equal", "differ", null: unknown
- *     earned, ratio                        (see validate.h)
- *     metrics {n, max_abs, rms, rel_l2, snr_db, cosine, bias, top, max_ulp,
- *              mean_ulp, q50, q90, q99, q999, broken, nan, inf, denormal,
- *              differ, worst, ulp [16 counts]}, null without elements
- *   growth    [{curve, chunk, rel_l2, earned}]
- *   operators [{op, compared, wrong, worst}] in order of appearance, worst as
- *             times allowed; null where there are too many
- * A number that is not finite (the SNR of equal tensors) is null.
+ * validate.schema.json says what each member is.
  *
  * The page (html.c) has the same value with "kind" "validate", "facts" (page.h)
  * and "slack", TT_SLACK, before these members, at most PAGE_FAILURES failures

@@ -235,15 +235,12 @@ const char *tt_tap_operators(const char *path);
 
 /* ---- cases --------------------------------------------------------------- */
 
-/* Case folders "<dir>/op_<operator>_<i>", `each` per operator (cases.c says
- * what is in one). kit: for tools/python/kit/check.py. */
-tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each, bool kit);
-/* The same of another kind of input, "<dir>/op_<operator>_<kind>_<i>", where an
- * operator is defined on it; NULL: of all kinds but the ordinary one.
+/* Case folders "<dir>/op_<operator>_<kind>_<i>", `each` per operator that is
+ * defined on such inputs (cases.c says what is in one). kind: "all", or one, of
+ * which "normal" is not named. kit: for tools/python/kit/check.py.
  * Errors  TT_EINVAL: no such kind. */
-tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
-                          int64_t each, const char *kind, bool kit);
+tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each, const char *kind, bool kit);
 /* The tensors of a dump whose names match one of the globs (NULL-terminated),
  * as a file of their own; *count of them. */
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,

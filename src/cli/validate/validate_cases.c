@@ -360,12 +360,8 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
                          "its own: leave %s out", nrun ? "-- generate"
                          : "--inputs");
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
-    const bool all = s.kit || (s.inputs && !strcmp(s.inputs, "all"));
-    if (!s.inputs || all)
-        tt_cases_operators(ctx, given.positional[0], s.seed, s.each, s.kit);
-    if (s.inputs || all)
-        tt_cases_inputs(ctx, given.positional[0], s.seed, s.each,
-                        all ? NULL : s.inputs, s.kit);
+    tt_cases_operators(ctx, given.positional[0], s.seed, s.each,
+                       s.kit ? "all" : s.inputs ? s.inputs : "normal", s.kit);
     if (nrun && !ctx->status)
         export_model(ctx, given.positional[0], &s, nrun, argv + run + 1);
     if (s.kit && !ctx->status) export_kit(ctx, given.positional[0], &s);

@@ -252,69 +252,52 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     return ctx->status;
 }
 
-tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each, bool kit)
+/* Case i of an operator, ordinary ones as tt_digest_operators has them, others
+ * as the operator checks draw them. */
+static void write_drawn(tt_ctx *ctx, const char *dir, uint64_t seed,
+                        int64_t each, op_input in, int64_t i, bool kit)
 {
-    TT_TRY(ctx->status);
-    char path[1100], sizes[200];
-    TT_TRY(cases_make_folder(ctx, dir));
-    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
-        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        op_call q;
-        op_sizes s;
-        const uint64_t own = case_make(ctx, &q, &s, seed, each, i);
-        snprintf(path, sizeof path, "%s/op_%s_%lld", dir, op_name(q.kind),
-                 (long long)(i % each));
-        if (!ctx->status)
-            write_case(ctx, path, &q, &(origin){
-                .sizes = sizes_string(sizes, sizeof sizes, &s), .seed = own,
-                .kit = kit});
-        tt_arena_reset(&ctx->scratch, mark);
-    }
-    return ctx->status;
-}
-
-/* Every operator on one kind of input, as the operator checks draw them. */
-static void cases_write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each, op_input in, bool kit)
-{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const op_kind op = (op_kind)(i / each);
     char path[1100], sizes[200], name[OP_CASE_NAME];
-    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
-        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        const op_kind op = (op_kind)(i / each);
-        op_call q;
-        op_case c;
-        if (!input_applies(op, in)) continue;
+    op_call q;
+    op_case c;
+    origin from = {.sizes = sizes, .kit = kit};
+    if (in == IN_NORMAL) {
+        from.seed = case_make(ctx, &q, &c.sizes, seed, each, i);
+    } else {
         op_case_round(&c, op, in, seed, false, i % each);
         op_case_name(name, sizeof name, &c);
-        call_make(ctx, &q, op, in, &c.sizes, c.seed, c.lay);
-        snprintf(path, sizeof path, "%s/op_%s_%s_%lld", dir, op_name(op),
-                 input_name(in), (long long)(i % each));
-        if (!ctx->status)
-            write_case(ctx, path, &q, &(origin){
-                .sizes = sizes_string(sizes, sizeof sizes, &c.sizes),
-                .seed = c.seed, .name = name, .kit = kit});
-        tt_arena_reset(&ctx->scratch, mark);
+        from.name = name;
+        call_make(ctx, &q, op, in, &c.sizes, from.seed = c.seed, c.lay);
     }
+    snprintf(path, sizeof path, "%s/op_%s%s%s_%lld", dir, op_name(op),
+             from.name ? "_" : "", from.name ? input_name(in) : "",
+             (long long)(i % each));
+    sizes_string(sizes, sizeof sizes, &c.sizes);
+    if (!ctx->status) write_case(ctx, path, &q, &from);
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
-tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
-                          int64_t each, const char *kind, bool kit)
+tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each, const char *kind, bool kit)
 {
-    char known[200] = "";
+    char known[200] = "all";
     bool any = false;
     TT_TRY(ctx->status);
     TT_TRY(cases_make_folder(ctx, dir));
-    for (int in = IN_NORMAL + 1; in < IN_KINDS; in++) {
-        const char *name = input_name((op_input)in);
-        snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s", name);
-        if (kind && strcmp(kind, name)) continue;
+    for (op_input in = IN_NORMAL; in < IN_KINDS; in++) {
+        snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s",
+                 input_name(in));
+        if (strcmp(kind, "all") && strcmp(kind, input_name(in))) continue;
         any = true;
-        cases_write_kind(ctx, dir, seed, each, (op_input)in, kit);
+        for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++)
+            if (input_applies((op_kind)(i / each), in))
+                write_drawn(ctx, dir, seed, each, in, i, kit);
     }
     if (!any)
         tt_fail(ctx, TT_EINVAL, "there are no inputs of kind \"%s\"; known are "
-                "%s", kind, known + 2);
+                "%s", kind, known);
     return ctx->status;
 }
 

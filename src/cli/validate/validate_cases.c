@@ -259,10 +259,12 @@ static tt_status put_ariths(tt_ctx *ctx, const char *dir)
     json_begin(&j, o.file, true);
     json_int(&j, "slack", TT_SLACK);
     json_open(&j, "arith", '{');
-    for (int i = 0; tt_arith_at(i) && tt_arith_at(i)->cls == TT_CLASS_F32; i++) {
-        json_open(&j, tt_arith_at(i)->name, '{');
-        json_str(&j, "product", format[tt_arith_at(i)->product]);
-        json_str(&j, "stored", format[tt_arith_at(i)->stored]);
+    for (int i = 0; tt_arith_at(i); i++) {
+        const tt_arith *a = tt_arith_at(i);
+        if (a->cls != TT_CLASS_F32) break;
+        json_open(&j, a->name, '{');
+        json_str(&j, "product", format[a->product]);
+        json_str(&j, "stored", format[a->stored]);
         json_close(&j, '}');
     }
     json_close(&j, '}');

@@ -39,13 +39,11 @@ static bool guard(tt_ctx *ctx, const candidate_call *c, const op_call *q,
     g->mapped = g->usable + 2 * WATCH_MARGIN;
     g->map = mmap(NULL, g->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                   0);
-    if (g->map == MAP_FAILED) {
-        tt_fail(ctx, TT_ENOMEM, "no memory for a guarded output");
-        return false;
+    if (g->map != MAP_FAILED) {
+        g->raw = g->map + WATCH_MARGIN;
+        if (!mprotect(g->raw, g->usable, PROT_READ | PROT_WRITE)) return true;
+        munmap(g->map, g->mapped);
     }
-    g->raw = g->map + WATCH_MARGIN;
-    if (mprotect(g->raw, g->usable, PROT_READ | PROT_WRITE) == 0) return true;
-    munmap(g->map, g->mapped);
     tt_fail(ctx, TT_ENOMEM, "no memory for a guarded output");
     return false;
 }

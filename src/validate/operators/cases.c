@@ -126,15 +126,15 @@ static bool has_class(const tt_ops *ops)
            && (!strcmp(ops->name, "exact") || !strcmp(ops->name, "golden"));
 }
 
-static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
+static tt_status write_output(tt_ctx *ctx, const char *dir, const char *name,
                               tt_dtype type, const op_call *q, const void *y)
 {
     char path[1200];
     int64_t dim[TT_MAX_RANK];
     tt_st_writer *w;
-    snprintf(path, sizeof path, "%s/expected%s.safetensors", dir, suffix);
+    snprintf(path, sizeof path, "%s/%s.safetensors", dir, name);
     TT_TRY(tt_st_create(ctx, &w, path));
-    if (!*suffix && has_class(ctx->ops))
+    if (!strcmp(name, "expected") && has_class(ctx->ops))
         tt_st_meta(w, "class", tt_class_saved(ctx->ops->cls));
     tt_st_add(w, "y", type, call_shape(q, dim), dim, y);
     return tt_st_finish(w);
@@ -223,7 +223,7 @@ static tt_status cases_make_folder(tt_ctx *ctx, const char *path)
 static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
                             const origin *from)
 {
-    char path[1200], suffix[64];
+    char path[1200], name[64];
     const int64_t n = call_count(q);
     const tt_dtype type = call_out_is_double(q) ? TT_F64 : real_type;
     double *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
@@ -234,20 +234,18 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     snprintf(path, sizeof path, "%s/case.json", dir);
     TT_TRY(cases_write_json(ctx, path, q, from));
     call_run(ctx, ctx->ops, q, y);
-    TT_TRY(write_output(ctx, dir, "", type, q, y));
+    TT_TRY(write_output(ctx, dir, "expected", type, q, y));
     call_oracle(ctx, q, y);
-    TT_TRY(write_output(ctx, dir, "_f64", TT_F64, q, y));
+    TT_TRY(write_output(ctx, dir, "expected_f64", TT_F64, q, y));
     for (int i = 0; tt_arith_at(i); i++) {
         if (from->kit && tt_arith_at(i)->cls != TT_CLASS_F32) break;
         call_emulate(ctx, q, tt_arith_at(i), y, NULL, e);
-        snprintf(suffix, sizeof suffix, "_%s", tt_arith_at(i)->name);
-        if (!from->kit) {
-            TT_TRY(write_output(ctx, dir, suffix, TT_F64, q, e));
-            continue;
-        }
+        snprintf(name, sizeof name, "expected_%s", tt_arith_at(i)->name);
         /* no more than float32 of it is looked at (pair.c) */
-        TT_TRY(write_output(ctx, dir, suffix, TT_F32, q, as_floats(ctx, e, n)));
-        TT_TRY(write_cuts(ctx, dir, q, tt_arith_at(i)));
+        const void *limits = from->kit ? (void *)as_floats(ctx, e, n) : e;
+        TT_TRY(write_output(ctx, dir, name, from->kit ? TT_F32 : TT_F64, q,
+                            limits));
+        if (from->kit) TT_TRY(write_cuts(ctx, dir, q, tt_arith_at(i)));
     }
     return ctx->status;
 }
@@ -313,10 +311,8 @@ static void folder_name(char *out, size_t n, const char *path)
 void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
                const tt_verdict *v, const double *got)
 {
-    char dir[1000], name[OP_CASE_NAME], path[1100], sizes[200];
-    tt_st_writer *w;
-    int64_t dim[TT_MAX_RANK];
-    if (!r || !r->cases || ctx->status || !got) return;
+    char dir[1000], name[OP_CASE_NAME], sizes[200];
+    if (!r || !r->wish.cases || ctx->status || !got) return;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     origin from = {.name = v->path};
     if (c) {
@@ -324,13 +320,10 @@ void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
         from.seed = c->seed;
     }
     folder_name(name, sizeof name, v->path);
-    snprintf(dir, sizeof dir, "%s/%s", r->cases, name);
-    snprintf(path, sizeof path, "%s/got.safetensors", dir);
-    if (!cases_make_folder(ctx, r->cases) && !write_case(ctx, dir, q, &from)
-        && !tt_st_create(ctx, &w, path)) {
-        tt_st_add(w, "y", TT_F64, call_shape(q, dim), dim, got);
-        tt_st_finish(w);
-    }
+    snprintf(dir, sizeof dir, "%s/%s", r->wish.cases, name);
+    if (!cases_make_folder(ctx, r->wish.cases)
+        && !write_case(ctx, dir, q, &from))
+        write_output(ctx, dir, "got", TT_F64, q, got);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

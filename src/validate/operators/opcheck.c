@@ -118,7 +118,7 @@ static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
 {
     op_call q;
     tt_report_add(r, v, got, want);
-    if (!r || !r->cases) return;
+    if (!r || !r->wish.cases) return;
     call_make(k->ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
               k->at.lay);
     case_keep(k->ctx, r, &q, &k->at, v, got);

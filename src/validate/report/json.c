@@ -182,7 +182,7 @@ static void put_verdicts(FILE *f, const tt_report *r, bool page)
     fputs("  \"verdicts\": [", f);
     for (const verdict_item *i = r->first; i; i = i->next) {
         const bool other = !report_failing(i->v.outcome);
-        if (!page && r->failures_alone && other) continue;
+        if (!page && r->wish.failures_alone && other) continue;
         const bool named = &i->v == r->failed || &i->v == most;
         if (page && !named
             && n[other] >= (other ? PAGE_OTHERS : PAGE_FAILURES)) {

@@ -59,12 +59,8 @@ struct tt_report {
     bool apart;                    /* no failure is that of another one       */
     int maps;
     double last;                   /* tt_now of the last verdict              */
-    bool failures_alone;           /* JSON holds no verdict that passed       */
     struct watch *watch;           /* this is the process of a backend        */
-    const char *only;              /* path of the verdict to keep; NULL: all  */
-    tt_place_fn place;             /* to be told what is checked; NULL: no one*/
-    void *place_user;
-    const char *cases;             /* folder for failing calls; NULL: none    */
+    tt_report_wishes wish;
 };
 
 /* The hint of the failure at that path; what it was given stays. */

@@ -24,17 +24,12 @@ static void text_put_number(FILE *f, double x)
 static void text_put_verdict(FILE *f, const tt_verdict *v)
 {
     fprintf(f, "%-10s", tt_outcome_name(v->outcome));
-    if (v->m.broken) { /* the finite elements alone would look equal */
-        for (int i = 0; i < 3; i++) fprintf(f, " %9s", "nan");
-        text_put_number(f, v->ratio);
-    } else if (v->m.n > 0) {
-        text_put_number(f, v->m.max_abs);
-        text_put_number(f, v->m.rel_l2);
-        text_put_number(f, v->m.snr_db);
-        text_put_number(f, v->ratio);
-    } else {
-        for (int i = 0; i < 4; i++) text_put_number(f, NAN);
-    }
+    const double x[] = {v->m.max_abs, v->m.rel_l2, v->m.snr_db, v->ratio};
+    for (int i = 0; i < 4; i++)
+        if (i < 3 && v->m.broken) /* the finite ones alone would look equal */
+            fprintf(f, " %9s", "nan");
+        else
+            text_put_number(f, v->m.n > 0 ? x[i] : NAN);
     fputs("  ", f);
     utf8_print(f, v->path);
     if (*v->op) fprintf(f, " (%s)", v->op);

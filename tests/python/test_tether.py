@@ -222,6 +222,24 @@ def write_torch(path, storage, tensors):
                    .astype("<u2").tobytes())
 
 
+def test_unsupported():
+    """NotImplementedError: a shape that is neither right nor wrong."""
+    def even(x):
+        if x.size % 2:
+            raise NotImplementedError("100% even")
+        return x / (1 + np.exp(-x))
+
+    def none(**_):
+        raise NotImplementedError
+    r = tether.check({"silu": even})
+    said = [v for v in r.verdicts if v["outcome"] == "unsupported"]
+    check(r and len(said) == r["counts"]["unsupported"] > 4
+          and all(v["hint"].startswith("100% even (") and v["metrics"] is None
+                  for v in said), f"unsupported: {r}")
+    r = tether.check({"add": none})
+    check(not r and r.first is None and not r["compared"], f"nothing: {r}")
+
+
 def test_strides(folder):
     """bf16 that is transposed, expanded or a part of its storage."""
     path, n = folder / "strided.pt", np.arange(1, 13)
@@ -409,6 +427,7 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     test_environment()
     test_sizes()
     test_judging()
+    test_unsupported()
     test_files(tmp)
     test_strides(tmp)
     test_run(tmp)

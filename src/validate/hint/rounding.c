@@ -122,7 +122,6 @@ void hint_rounding(hint *h)
                 try_rounded(h, formats[i].f, which, formats[i].name);
 }
 
-
 /* ---- cut where it should be rounded -------------------------------------- */
 
 /* What is cut, added up; `EXACT`: inputs are neither cut nor rounded. */

@@ -141,13 +141,10 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
                        const tt_arith *arith, const double *got,
                        const double *want, tt_verdict *v, bool hint)
 {
-    if (c->unsupported) {             /* nothing was measured */
-        v->m = (tt_metrics){.n = 0};
-        v->ratio = v->earned = 0;
-        v->bits = TT_BITS_UNKNOWN;
-    }
     if (*c->why) {
         v->outcome = c->unsupported ? TT_UNSUPPORTED : TT_MISMATCH;
+        if (c->unsupported)           /* nothing was measured */
+            v->m.n = 0, v->ratio = v->earned = 0, v->bits = TT_BITS_UNKNOWN;
         snprintf(v->hint, sizeof v->hint, "%s", c->why);
         return;
     }

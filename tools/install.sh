@@ -75,10 +75,14 @@ data() {
     put 644 src/validate/report/validate.schema.json share/tether/validate.schema.json
 }
 
-library() {
+headers() {
     for header in include/tether/*.h; do
         put 644 "$header" "$header"
     done
+}
+
+library() {
+    headers
     put 644 "$work/libtether.a" lib/libtether.a
     # shellcheck disable=SC2086
     set -- $LIBRARY     # its name alone, with the first number, with all
@@ -112,6 +116,7 @@ licences() {
     put 644 LICENSE share/doc/tether/LICENSE
     put 644 "$work/LICENSE.stb" share/doc/tether/LICENSE.stb
     put 644 README.md share/doc/tether/README.md
+    [ "$what" = install ] || put 644 tools/lib/NOTICE share/doc/tether/NOTICE
 }
 
 # The listed files, then folders of ours, and those only when nothing is left.
@@ -146,6 +151,8 @@ if [ "$what" = program ]; then
     programs
     data
     licences
+    # a plug-in of Windows is linked with the functions of the program
+    [ -z "$EXE" ] || { headers; put 644 "$BUILD/libtether.dll.a" lib/libtether.dll.a; }
     exit 0
 fi
 programs

@@ -8,8 +8,8 @@
 #include "core/threads.h"
 
 #include "core/parallel.h"
+#include "os/os.h"
 
-#include <errno.h>
 #ifdef _OPENMP
 #include <pthread.h>
 #endif
@@ -19,10 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/auxv.h>
-#endif
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -62,43 +58,11 @@ void threads_watch_forks(void)
 
 /* ---- how they wait ------------------------------------------------------- */
 
-#if defined _OPENMP && defined __linux__
+#ifdef _OPENMP
 static bool is_set(const char *variable)
 {
     const char *value = getenv(variable);
     return value && *value;
-}
-
-/* Our arguments, as the system keeps them: one after the other, each with its
- * zero. NULL when they cannot be read. */
-static char *read_arguments(size_t *size)
-{
-    FILE *f = fopen("/proc/self/cmdline", "r");
-    size_t capacity = 4096, n = 0;
-    char *text = f ? malloc(capacity) : NULL;
-    while (text && (n += fread(text + n, 1, capacity - n, f)) == capacity) {
-        char *larger = realloc(text, capacity *= 2);
-        if (!larger) free(text);
-        text = larger;
-    }
-    if (f) fclose(f);
-    *size = n;
-    return text;
-}
-
-/* The same as an array that ends with NULL; NULL when there is none. */
-static char **threads_split_arguments(char *text, size_t size)
-{
-    size_t count = 0, at = 0;
-    for (size_t i = 0; i < size; i++) count += text[i] == '\0';
-    char **argv = count ? malloc((count + 1) * sizeof *argv) : NULL;
-    if (!argv) return NULL;
-    for (size_t i = 0; i < count; i++) {
-        argv[i] = text + at;
-        at += strlen(text + at) + 1;
-    }
-    argv[count] = NULL;
-    return argv;
 }
 
 /* A thread that is bound to a processor cannot start us anew: we would get that
@@ -118,27 +82,6 @@ static bool is_watched(void)
     return preload && strstr(preload, "/vgpreload_");
 }
 
-/* A bare root has no /proc. There the kernel still says what it was asked to
- * run, and glibc hands our arguments to what runs before main. */
-#ifdef __GLIBC__
-static char **first_arguments;
-
-__attribute__((constructor)) static void keep_arguments(int argc, char **argv)
-{
-    first_arguments = argc > 0 ? argv : NULL;
-}
-
-static void start_without_proc(void)
-{
-    const char *path = (const char *)(uintptr_t)getauxval(AT_EXECFN);
-    if (path && first_arguments) execv(path, first_arguments);
-}
-#else
-static void start_without_proc(void)
-{
-}
-#endif
-
 /* LLVM's OpenMP ends the program at a number of eleven digits. */
 static void bound_number(void)
 {
@@ -153,27 +96,12 @@ void tt_threads_sleep(void)
 {
     static const char *const settled[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
                                           "KMP_BLOCKTIME", "KMP_LIBRARY"};
-    char path[4096];
-    size_t size;
     bound_number();
     for (size_t i = 0; i < sizeof settled / sizeof *settled; i++)
         if (is_set(settled[i])) return;
     if (is_watched() || is_bound()) return;
-    char *text = read_arguments(&size);
-    char **argv = text ? threads_split_arguments(text, size) : NULL;
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    const bool once = !setenv(settled[0], "passive", 1)
-                      && !setenv(settled[1], LOOKS, 1);
-    if (once && (!argv || n <= 0)) start_without_proc();
-    else if (once) {
-        path[n] = '\0';
-        execv(path, argv);   /* by its name, which `ps` then shows ...        */
-        /* ... unless that has gone since; after another error this may be an
-         * emulator, which would take our first word for a program */
-        if (errno == ENOENT) execv("/proc/self/exe", argv);
-    }
-    free(argv);
-    free(text);
+    if (!setenv(settled[0], "passive", 1) && !setenv(settled[1], LOOKS, 1))
+        os_restart();
 }
 #else
 void tt_threads_sleep(void)
@@ -182,101 +110,6 @@ void tt_threads_sleep(void)
 #endif
 
 /* ---- how many ------------------------------------------------------------ */
-
-/* The first line of root/folder/name; false when there is none. */
-static bool first_line(char *line, size_t n, const char *root,
-                       const char *folder, const char *name)
-{
-    char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s%s/%s", root, folder, name)
-        >= sizeof path)
-        return false;
-    FILE *f = fopen(path, "r");
-    bool good = f && fgets(line, (int)n, f);
-    if (f) fclose(f);
-    return good;
-}
-
-/* Version 2: cpu.max is "max 100000" or "150000 100000" (microseconds of CPU
- * time, of wall time). Version 1: two files, and -1 for no limit. */
-static double quota_of(const char *root, const char *folder)
-{
-    char line[128];
-    double time = 0, period = 0;
-    if (first_line(line, sizeof line, root, folder, "cpu.max")) {
-        if (sscanf(line, "%lf %lf", &time, &period) != 2) return 0;
-    } else {
-        if (first_line(line, sizeof line, root, folder, "cpu.cfs_quota_us"))
-            time = strtod(line, NULL);
-        if (first_line(line, sizeof line, root, folder, "cpu.cfs_period_us"))
-            period = strtod(line, NULL);
-    }
-    return time > 0 && period > 0 ? time / period : 0;
-}
-
-static double smaller_quota(double a, double b)
-{
-    return a > 0 && (b <= 0 || a < b) ? a : b;
-}
-
-/* The smallest quota of a group and of all that contain it. `group` is cut
- * level by level; in a container it may not exist under this name, and then
- * the root is the container's own. */
-static double quota_of_levels(const char *root, const char *mount, char *group)
-{
-    char folder[4096 + 64];
-    double quota = 0;
-    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
-        *end = '\0';
-        snprintf(folder, sizeof folder, "%s%s", mount, group);
-        quota = smaller_quota(quota, quota_of(root, folder));
-    }
-    return quota;
-}
-
-/* Is "cpu" one of the controllers in "cpu,cpuacct"? */
-static bool has_cpu(const char *controllers)
-{
-    for (const char *c = controllers; *c; c += *c == ',') {
-        size_t n = strcspn(c, ",");
-        if (n == 3 && !memcmp(c, "cpu", 3)) return true;
-        c += n;
-    }
-    return false;
-}
-
-/* One line of /proc/self/cgroup: "0::/a/b" (version 2) or "4:cpu,cpuacct:/a"
- * (version 1). Each version is mounted at either of two places. */
-static double quota_of_line(const char *root, char *line)
-{
-    char again[4096];
-    char *controllers = strchr(line, ':');
-    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-    if (!group) return 0;
-    *controllers++ = *group++ = '\0';
-    group[strcspn(group, "\n")] = '\0';
-    snprintf(again, sizeof again, "%s", group);
-    if (has_cpu(controllers))
-        return smaller_quota(
-            quota_of_levels(root, "/sys/fs/cgroup/cpu", group),
-            quota_of_levels(root, "/sys/fs/cgroup/cpu,cpuacct", again));
-    if (*controllers) return 0;
-    return smaller_quota(
-        quota_of_levels(root, "/sys/fs/cgroup", group),
-        quota_of_levels(root, "/sys/fs/cgroup/unified", again));
-}
-
-static double cpu_quota(const char *root)
-{
-    char line[4096], path[4096];
-    double quota = 0;
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f))
-        quota = smaller_quota(quota, quota_of_line(root, line));
-    if (f) fclose(f);
-    return quota;
-}
 
 /* The quota in whole CPUs, at least one. */
 static int threads_whole(double quota)
@@ -292,7 +125,7 @@ static int threads_least(int a, int b)
 
 tt_cores tt_cores_find(const char *root)
 {
-    tt_cores c = {.allowed = 1, .quota = cpu_quota(root)};
+    tt_cores c = {.allowed = 1, .quota = os_cpu_quota(root)};
     int most = 1;   /* what OpenMP would take */
 #ifdef _OPENMP
     const char *asked = getenv("OMP_NUM_THREADS");

@@ -22,10 +22,10 @@
  * nothing, where the environment already says how threads wait
  * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, KMP_LIBRARY) or to which
  * processors they are bound (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY,
- * KMP_AFFINITY), in a build without OpenMP, under valgrind, and on systems that
- * have neither /proc/self nor glibc. What was opened, locked or printed before
- * is not undone: hence first in main. An OMP_NUM_THREADS above 4096 becomes
- * 4096. */
+ * KMP_AFFINITY), in a build without OpenMP, and under valgrind. Where the
+ * system has no such start (os_restart), the variables are set all the same.
+ * What was opened, locked or printed before is not undone: hence first in main.
+ * An OMP_NUM_THREADS above 4096 becomes 4096. */
 void tt_threads_sleep(void);
 
 /* What the default number of threads is made from. */

@@ -25,7 +25,8 @@ bool io_map_release(const io_map *m, const void *p, int64_t n);
 bool io_map_expect(const io_map *m, const void *p, int64_t n);
 
 /* Is this more than 1 GB, and more than the memory that is free or could be
- * freed? `meminfo` is Linux's /proc/meminfo; unreadable: yes, if large. */
+ * freed? `meminfo` takes the place of the system's, NULL: that one; unreadable:
+ * yes, if large. */
 bool io_crowded(int64_t bytes, const char *meminfo);
 
 #endif

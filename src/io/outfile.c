@@ -253,6 +253,7 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     }
     int bad = flush_to_disk(o);
     int error = errno;
+    bool whole = false;                  /* and its name is another's */
     if (o->file && fclose(o->file) && !bad) {
         bad = 1;
         error = errno;
@@ -262,12 +263,14 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
         && place_rename(o->temporary, o->final, o->is_new)) {
         bad = 1;
         error = errno;
+        whole = error == EEXIST || error == EACCES || error == EBUSY;
     }
     errno = error;
     if (bad)
-        tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path, place_reason());
-    else
-        o->temporary = NULL;
+        tt_fail(ctx, TT_EIO, "cannot write %s: %s%s%s", o->path, place_reason(),
+                whole ? "; what was written is whole in " : "",
+                whole ? o->temporary : "");
+    if (!bad || whole) o->temporary = NULL;
     tt_out_abort(o);
     return ctx->status;
 }

@@ -19,6 +19,7 @@
 #include "io/jsonout.h"
 #include "io/io.h"
 #include "core/threads.h"
+#include "os/os.h"
 #include "tether/version.h"
 #include "viewer.h"
 
@@ -74,28 +75,13 @@ void page_number(FILE *f, double x, int digits)
 
 /* ---- what was run where -------------------------------------------------- */
 
-/* "model name : AMD EPYC" of /proc/cpuinfo; "" where it says no name. */
-static void cpu_name(char *buf, size_t n)
-{
-    char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    *buf = '\0';
-    while (f && !*buf && fgets(line, sizeof line, f)) {
-        const char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, "model name", 10)) continue;
-        snprintf(buf, n, "%s", colon + 1 + strspn(colon + 1, " \t"));
-        buf[strcspn(buf, "\n")] = '\0';
-    }
-    if (f) fclose(f);
-}
-
 /* "AMD EPYC 9R14, 2 cores, Linux 6.1.0 x86_64", as far as it can be found. */
 static const char *machine(char *buf, size_t n)
 {
     char cpu[256];
     struct utsname os;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_name(cpu, sizeof cpu);
+    os_cpu_name(cpu, sizeof cpu);
     if (!*cpu) tt_cpu_features(cpu, sizeof cpu);
     if (uname(&os)) memset(&os, 0, sizeof os);
     snprintf(buf, n, "%s, %ld core%s, %s %s %s", cpu, cores,

@@ -176,6 +176,7 @@ static const char *take_string(reader *r)
 static bool read_metadata(reader *r, bool keep)
 {
     io_lex_event e = io_lex_next(&r->lex);
+    if (e == JSON_NULL) return true;     /* as MLX writes none */
     if (e == JSON_OBJECT)
         for (e = io_lex_next(&r->lex); e != JSON_OBJECT_END;
              e = io_lex_next(&r->lex)) {

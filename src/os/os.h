@@ -10,8 +10,28 @@
 #include <sys/types.h>
 
 /* Bytes that programs can have without swapping, clean pages of files among
- * them; -1: unknown. `meminfo` is /proc/meminfo where there is one. */
+ * them; -1: unknown. `meminfo` takes the place of Linux's; NULL: that one. */
 int64_t os_memory_available(const char *meminfo);
+/* Bytes beyond them; 0: none, or unknown. */
+int64_t os_swap_free(void);
+/* Bytes that control groups still grant; INT64_MAX: they set no limit. */
+int64_t os_memory_granted(void);
+/* Bytes that this process holds or has mapped, and its threads; 0: unknown. */
+typedef struct os_held {
+    int64_t anonymous, file, mapped;
+    int threads;
+} os_held;
+os_held os_memory_held(void);
+
+/* "AMD EPYC 9R14"; "" where the system says no name. */
+void os_cpu_name(char *buf, size_t n);
+/* CPUs of time that control groups of every level grant, version 1 and 2; 0: no
+ * limit. Files are read below `root`, "" is this machine. */
+double os_cpu_quota(const char *root);
+
+/* Start this program anew, in the same process, with the same arguments.
+ * Returns where the system has no way to do so. */
+void os_restart(void);
 
 /* The file of this program, links followed, in buf [n]; false: unknown, and
  * buf is "". */
@@ -29,5 +49,14 @@ bool os_has_program(const char *name);
  * *pid and *ours may then have to be ended all the same. */
 int os_start(const char *const *argv, bool reads, int said, pid_t *pid,
              int *ours);
+
+/* In a child: end when the process ends that started it, or, where the system
+ * cannot say so, be in a group of its own. */
+void os_end_with_parent(void);
+/* Do processes that a child leaves become children of this one? What was so
+ * before. */
+int os_adopt(int yes);
+/* Its children, at most `most` of them; -1: the system cannot say. */
+int os_children(pid_t *pid, int most);
 
 #endif

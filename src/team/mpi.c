@@ -14,9 +14,6 @@
  *         ends the job. MPI_Abort is the end after every failure, because a
  *         message that no one waits for may be on its way. */
 #include <mpi.h>
-#ifdef __linux__
-#include <sched.h>
-#endif
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/threads.h"
 #include "team/engine.h"
 
 enum { PARCEL = 1, WORD = 2 };
@@ -483,11 +481,9 @@ static void share_threads(tt_ctx *ctx, const job *j)
     MPI_Comm_size(machine, &ranks);
     MPI_Comm_free(&machine);
     ask_for_keepalive(ctx, j, ranks);
-#ifdef __linux__
-    cpu_set_t mine;
+#ifdef _OPENMP
     const int all = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const bool known = !sched_getaffinity(0, sizeof mine, &mine);
-    const int allowed = known ? CPU_COUNT(&mine) : all;
+    const int allowed = tt_cores_find("").allowed;
     if (allowed < all / ranks)
         tt_warn(ctx, "rank %d may use %d of the %d CPUs of its machine, which "
                 "has %d ranks; start it with mpirun --bind-to none",

@@ -78,7 +78,7 @@ length($0) > 80 && room != "golden" && (FILENAME ~ /^(src|include)\// || c_file 
     if (length(wide) > 80) complain(length(wide) " columns, not 80")
 }
 c_file && FILENAME ~ /(^|\/)src\// && room != "third_party" && room != "os" \
-    && /__APPLE__|_WIN32|__wasm/ {
+    && /__(APPLE|linux|FreeBSD)__|_WIN32|__wasm|"\/(proc|sys)\// {
     complain("a question for the system, which is for src/os")
 }
 c_file && FILENAME ~ /(^|\/)src\// && /^#include "/ {

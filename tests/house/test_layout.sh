@@ -52,6 +52,7 @@ shown 'no licence' '/* probe.c: a sentence. */\n'
 shown ':4: a tab' "$head\tint i;\n"
 shown ':4: a blank' "${head}int i; \n"
 shown 'a question for the system' "${head}#ifdef _WIN32\n#endif\n"
+shown 'a question for the system' "${head}char a[] = \"/proc/self/exe\";\n"
 shown 'written {0}' "${head}int a[2] = { 0 };\n"
 shown ':4: 81 columns' "$head$wide\n"
 shown ':5: an operator at' "${head}int a = 1\n    + 2 *\n    3;\n"

@@ -77,7 +77,9 @@ static const struct { const char *header; size_t nbytes; bool good; } rows[] = {
     {"{\"__metadata__\":{\"a\":\"b\"}}", 0, true},
     {"{\"__metadata__\":{\"a\":1}}", 0, false},
     {"{\"__metadata__\":[]}", 0, false},
-    {"{\"__metadata__\":null}", 0, false},
+    {"{\"__metadata__\":null}", 0, true},
+    {"{\"__metadata__\":true}", 0, false},
+    {"{\"__metadata__\":{\"a\":null}}", 0, false},
     {"{\"\\u005f_metadata__\":{\"a\":1}}", 0, false},   /* decoded first */
     {"{\"a\":1}", 0, false},
     {"{\"a\":{}}", 0, false},

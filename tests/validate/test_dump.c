@@ -242,6 +242,43 @@ static void test_astray(void)
     }
 }
 
+/* What nothing reads may be left out: what follows the blocks of a clean pass,
+ * and all of the last one; but not of a noisy pass. */
+static void test_unread(void)
+{
+    static const char *const name[] = {
+        "chunk.0/step.1/tokens", "chunk.0/step.2/tokens", "chunk.0/cache.0/k",
+        "chunk.1/step.1/tokens", "chunk.1/step.1/head",  /* these must be there */
+        "chunk.0/step.2/head", "chunk.0/step.2/x0", "chunk.1/step.2/tokens",
+        "chunk.1/cache.0/k",
+    };
+    enum { NEEDED = 5, ALL = sizeof name / sizeof *name };
+    for (int without = -1; without < ALL; without++) {
+        float x[4] = {1, 2, 3, 4};
+        for (int k = 0; k < 2; k++) {
+            tt_st_writer *w;
+            if (!expect_ok(tt_st_create(ctx, &w, at(k ? "b" : "a")), "create"))
+                return;
+            for (int i = 0; i < ALL; i++)
+                if (!k || i != without)
+                    tt_st_add(w, name[i], TT_F32, 1, (int64_t[]){4}, x);
+            expect_ok(tt_st_finish(w), "finish");
+        }
+        for (int filter = 0; filter < 2; filter++) {
+            tt_report *r = NULL;
+            expect_ok(tt_report_new(ctx, &r, "unread", tt_arith_find("f32")),
+                      "report");
+            expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+                .want = at("a"), .got = at("b"), .filter = filter ? "*" : NULL,
+                .arith = tt_arith_find("f32")}), "comparison");
+            expect(tt_report_passed(r)
+                   == (without < 0 || (!filter && without >= NEEDED)),
+                   "without %s", without < 0 ? "nothing" : name[without]);
+            tt_report_free(r);
+        }
+    }
+}
+
 static void test_coverage(void)
 {
     tt_report *r = compare(MISSING, "f32", false, true);
@@ -705,6 +742,7 @@ int main(void)
     test_ties();
     test_astray();
     test_coverage();
+    test_unread();
     test_many_kinds();
     test_bad_files();
     test_strided();

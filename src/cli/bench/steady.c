@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "os/os.h"
+
 #define CHUNK STEADY_CHUNK
 enum { ROWS = 512, FRAMES = 21 };
 
@@ -24,17 +26,10 @@ double steady_cpu(void)
 
 steady_memory steady_held(void)
 {
+    const os_held held = os_memory_held();
     struct rusage u;
-    long anon = 0, file = 0;
-    char line[256];
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        sscanf(line, "RssAnon: %ld", &anon);
-        sscanf(line, "RssFile: %ld", &file);
-    }
-    if (f) fclose(f);
     if (getrusage(RUSAGE_SELF, &u)) u.ru_maxrss = 0;
-    return (steady_memory){1024 * (int64_t)anon, 1024 * (int64_t)file,
+    return (steady_memory){held.anonymous, held.file,
                            1024 * (int64_t)u.ru_maxrss};
 }
 

@@ -405,6 +405,8 @@ static void validate_backend_show_place(void *user, const char *path)
 static tt_status validate_backend_make_folder(tt_ctx *ctx, settings *s)
 {
     validate_temporary(ctx, s->folder, sizeof s->folder);
+    /* a process that is the program once more makes its own in it */
+    if (!ctx->status) setenv("TMPDIR", s->folder, 1);
     snprintf(s->state, sizeof s->state, "%s/rollout.state", s->folder);
     return ctx->status;
 }

@@ -245,8 +245,9 @@ void validate_remove_folder(const char *folder)
     char path[700];
     DIR *d = opendir(folder);
     for (const struct dirent *e; d && (e = readdir(d));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        unlink(path);
+        if (unlink(path)) validate_remove_folder(path);
     }
     if (d) closedir(d);
     rmdir(folder);

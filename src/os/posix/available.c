@@ -7,7 +7,7 @@
 
 int64_t os_memory_available(const char *meminfo)
 {
-    FILE *f = fopen(meminfo, "r");
+    FILE *f = fopen(meminfo ? meminfo : "/proc/meminfo", "r");
     long long kb = -1;
     char line[256];
     while (f && fgets(line, sizeof line, f))

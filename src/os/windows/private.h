@@ -22,6 +22,17 @@ bool win_narrow(char *out, size_t n, const wchar_t *text);
 
 /* Sets errno from what the system said last; -1. */
 int win_failed(void);
+/* 0, or that. */
+static inline int win_as(bool done)
+{
+    return done ? 0 : win_failed();
+}
+
+/* What a descriptor stands for; INVALID_HANDLE_VALUE with errno. */
+HANDLE win_handle(int fd);
+/* If `fd` is a file of mkstemp that was unlinked: what removes it when closed,
+ * which is the caller's from now on. NULL otherwise. */
+HANDLE win_going(int fd);
 
 /* Start a program of PATH, NULL: this one with its words, with these standard
  * files. Its handle, NULL with errno. In a group of its own: Ctrl-C is ours. */

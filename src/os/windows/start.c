@@ -296,6 +296,9 @@ int kill(pid_t pid, int number)
 {
     const int i = find_child(pid);
     if (i == CHILDREN) return errno = ESRCH, -1;
+    /* it leads a group: to a program of ours this is SIGTERM, see `heard` */
+    if (number == SIGTERM
+        && GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, (DWORD)pid)) return 0;
     if (TerminateProcess(child[i].process, KILLED | (unsigned)number)) return 0;
     return win_failed();
 }

@@ -1,4 +1,4 @@
-/* windows.c: what the program asks of POSIX, on Windows 10 and newer.
+/* windows.c: files: their names, what they are, directories and disks.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -14,25 +14,15 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <io.h>
-#include <psapi.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/utsname.h>
-#include <poll.h>
-#include <dlfcn.h>
 #include <unistd.h>
 
 #undef fopen
 #undef freopen
-#undef fclose
-#undef fflush
 
 /* ---- errors and names ---------------------------------------------------- */
 
@@ -67,11 +57,6 @@ static int fail_as(DWORD e)
 int win_failed(void)
 {
     return fail_as(GetLastError());
-}
-
-static int as(bool done)
-{
-    return done ? 0 : win_failed();
 }
 
 /* "/tmp/tether-...", where there is no such folder, is in what the system has
@@ -125,7 +110,7 @@ bool win_narrow(char *out, size_t n, const wchar_t *text)
 
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 
-static HANDLE handle_of(int fd)
+HANDLE win_handle(int fd)
 {
     const HANDLE h = fd < 0 ? INVALID_HANDLE_VALUE : (HANDLE)_get_osfhandle(fd);
     if (h == INVALID_HANDLE_VALUE) errno = EBADF;
@@ -210,7 +195,7 @@ int os_lstat(const char *path, struct os_stat *st)
 
 int os_fstat(int fd, struct os_stat *st)
 {
-    const HANDLE h = handle_of(fd);
+    const HANDLE h = win_handle(fd);
     return h == INVALID_HANDLE_VALUE ? -1 : stat_handle(h, st);
 }
 
@@ -316,14 +301,14 @@ int os_mkdir(const char *path, int mode)
     win_name w;
     const wchar_t *name = win_wide(&w, path);
     (void)mode;
-    return name ? as(CreateDirectoryW(name, NULL)) : -1;
+    return name ? win_as(CreateDirectoryW(name, NULL)) : -1;
 }
 
 int os_rmdir(const char *path)
 {
     win_name w;
     const wchar_t *name = win_wide(&w, path);
-    return name ? as(RemoveDirectoryW(name)) : -1;
+    return name ? win_as(RemoveDirectoryW(name)) : -1;
 }
 
 /* Another name next to it, for a file whose name is wanted. */
@@ -368,7 +353,14 @@ static int let_go(const wchar_t *name)
     *made.path = '\0';
     made.going = CreateFileW(name, DELETE, SHARE_ALL, NULL, OPEN_EXISTING,
                              FILE_FLAG_DELETE_ON_CLOSE, NULL);
-    return as(made.going != INVALID_HANDLE_VALUE);
+    return win_as(made.going != INVALID_HANDLE_VALUE);
+}
+
+HANDLE win_going(int fd)
+{
+    const HANDLE going = fd == made.fd ? made.going : NULL;
+    if (going) made.going = NULL;
+    return going;
 }
 
 int os_unlink(const char *path)
@@ -377,9 +369,9 @@ int os_unlink(const char *path)
     const wchar_t *name = win_wide(&w, path);
     if (!name) return -1;
     if (!strcmp(path, made.path)
-        && handle_of(made.fd) != INVALID_HANDLE_VALUE)
+        && win_handle(made.fd) != INVALID_HANDLE_VALUE)
         return let_go(name);
-    return as(remove_name(name));
+    return win_as(remove_name(name));
 }
 
 int os_remove(const char *path)
@@ -420,7 +412,7 @@ int link(const char *from, const char *to)
 {
     win_name a, b;
     const wchar_t *old = win_wide(&a, from), *new = win_wide(&b, to);
-    return old && new ? as(CreateHardLinkW(new, old, NULL)) : -1;
+    return old && new ? win_as(CreateHardLinkW(new, old, NULL)) : -1;
 }
 
 int symlink(const char *to, const char *path)
@@ -428,7 +420,8 @@ int symlink(const char *to, const char *path)
     enum { UNPRIVILEGED = 2 };
     win_name a, b;
     const wchar_t *old = win_wide(&a, to), *new = win_wide(&b, path);
-    return old && new ? as(CreateSymbolicLinkW(new, old, UNPRIVILEGED)) : -1;
+    return old && new ? win_as(CreateSymbolicLinkW(new, old, UNPRIVILEGED))
+                      : -1;
 }
 
 ssize_t readlink(const char *path, char *to, size_t n)
@@ -457,8 +450,8 @@ char *realpath(const char *path, char *out)
 int os_ftruncate(int fd, int64_t size)
 {
     FILE_END_OF_FILE_INFO e = {.EndOfFile.QuadPart = size};
-    return as(SetFileInformationByHandle(handle_of(fd), FileEndOfFileInfo, &e,
-                                         sizeof e));
+    return win_as(SetFileInformationByHandle(win_handle(fd), FileEndOfFileInfo,
+                                             &e, sizeof e));
 }
 
 int posix_fallocate(int fd, off_t at, off_t n)
@@ -475,7 +468,7 @@ int64_t os_lseek(int fd, int64_t at, int from)
 
 int fsync(int fd)
 {
-    if (FlushFileBuffers(handle_of(fd))) return 0;
+    if (FlushFileBuffers(win_handle(fd))) return 0;
     const DWORD e = GetLastError();
     if (e != ERROR_ACCESS_DENIED && e != ERROR_INVALID_HANDLE)
         return fail_as(e);
@@ -498,8 +491,8 @@ static ssize_t at_offset(int fd, void *p, size_t n, off_t at, bool writes)
     const DWORD piece = n < 1u << 30 ? (DWORD)n : 1u << 30;
     OVERLAPPED o = at_place(at);
     DWORD done = 0;
-    const bool ok = writes ? WriteFile(handle_of(fd), p, piece, &done, &o)
-                           : ReadFile(handle_of(fd), p, piece, &done, &o);
+    const bool ok = writes ? WriteFile(win_handle(fd), p, piece, &done, &o)
+                           : ReadFile(win_handle(fd), p, piece, &done, &o);
     const DWORD e = GetLastError();
     _lseeki64(fd, here, SEEK_SET);
     if (ok) return (ssize_t)done;
@@ -524,10 +517,10 @@ int fcntl(int fd, int what, ...)
 /* One byte beyond every file: locks of Windows keep readers out. */
 int flock(int fd, int how)
 {
-    const HANDLE h = handle_of(fd);
+    const HANDLE h = win_handle(fd);
     OVERLAPPED o = at_place(INT64_C(1) << 62);
-    if (how & LOCK_UN) return as(UnlockFileEx(h, 0, 1, 0, &o));
-    return as(LockFileEx(h, (how & LOCK_EX ? LOCKFILE_EXCLUSIVE_LOCK : 0)
+    if (how & LOCK_UN) return win_as(UnlockFileEx(h, 0, 1, 0, &o));
+    return win_as(LockFileEx(h, (how & LOCK_EX ? LOCKFILE_EXCLUSIVE_LOCK : 0)
                          | (how & LOCK_NB ? LOCKFILE_FAIL_IMMEDIATELY : 0), 0,
                          1, 0, &o));
 }
@@ -568,96 +561,6 @@ FILE *os_tmpfile(void)
     FILE *f = fd >= 0 ? _fdopen(fd, "w+b") : NULL;
     if (fd >= 0 && !f) _close(fd);
     return f;
-}
-
-/* A file whose content becomes text when it is closed. */
-enum { MEMORIES = 16 };
-static struct { FILE *f; char **text; size_t *size; } memory[MEMORIES];
-
-FILE *open_memstream(char **text, size_t *size)
-{
-    for (int i = 0; i < MEMORIES; i++) {
-        if (memory[i].f) continue;
-        memory[i].text = text;
-        memory[i].size = size;
-        *text = NULL;
-        *size = 0;
-        return memory[i].f = os_tmpfile();
-    }
-    return errno = ENOMEM, NULL;
-}
-
-/* What was written so far, as fflush and fclose show it. */
-static bool win_keep_text(FILE *f, char **text, size_t *size)
-{
-    const bool bad = fflush(f) || ferror(f);
-    const int64_t n = _ftelli64(f);
-    char *all = bad || n < 0 ? NULL : realloc(*text, (size_t)n + 1);
-    if (!all) return false;
-    *text = all;
-    rewind(f);
-    *size = fread(all, 1, (size_t)n, f);
-    all[*size] = '\0';
-    return *size == (size_t)n && !_fseeki64(f, n, SEEK_SET);
-}
-
-static int find_memory(const FILE *f)
-{
-    int i = 0;
-    while (i < MEMORIES && (!f || memory[i].f != f)) i++;
-    return i;
-}
-
-int os_fclose(FILE *f)
-{
-    const int i = find_memory(f);
-    const bool kept = i == MEMORIES
-                   || win_keep_text(f, memory[i].text, memory[i].size);
-    if (i < MEMORIES) memory[i].f = NULL;
-    const int bad = fclose(f);
-    return kept ? bad : EOF;
-}
-
-int os_fflush(FILE *f)
-{
-    const int i = find_memory(f);
-    if (i < MEMORIES)
-        return win_keep_text(f, memory[i].text, memory[i].size) ? 0 : EOF;
-    const int bad = fflush(f);
-    if (f && (bad || ferror(f))
-        && GetFileType(handle_of(_fileno(f))) == FILE_TYPE_PIPE) {
-        errno = EPIPE;
-        return EOF;
-    }
-    return bad;
-}
-
-int dprintf(int fd, const char *fmt, ...)
-{
-    char text[4096];
-    va_list ap;
-    va_start(ap, fmt);
-    const int n = vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return n < 0 ? n : _write(fd, text, (unsigned)strlen(text));
-}
-
-ssize_t getline(char **line, size_t *room, FILE *f)
-{
-    size_t n = 0;
-    for (int c; (c = getc(f)) != EOF;) {
-        if (!*line || n + 2 > *room) {
-            const size_t more = *line ? 2 * *room : 128;
-            char *larger = realloc(*line, more);
-            if (!larger) return -1;
-            *line = larger;
-            *room = more;
-        }
-        (*line)[n++] = (char)c;
-        if (c == '\n') break;
-    }
-    if (n) (*line)[n] = '\0';
-    return n ? (ssize_t)n : -1;
 }
 
 /* ---- directories and disks ----------------------------------------------- */
@@ -773,206 +676,4 @@ int fnmatch(const char *p, const char *s, int flags)
         if (*p++ != *s && !any) return 1;
     }
     return *s != 0;
-}
-
-/* ---- pipes --------------------------------------------------------------- */
-
-int pipe(int ends[2])
-{
-    return _pipe(ends, 1 << 16, _O_BINARY | _O_NOINHERIT);
-}
-
-/* The descriptor that had no room when it was last sent to. */
-static int is_full = -1;
-
-ssize_t send(int fd, const void *p, size_t n, int flags)
-{
-    DWORD put = 0;
-    (void)flags;
-    const DWORD piece = n < 1u << 14 ? (DWORD)n : 1u << 14;
-    if (!WriteFile(handle_of(fd), p, piece, &put, NULL)) return win_failed();
-    if (put) return (ssize_t)put;
-    is_full = fd;
-    errno = EAGAIN;
-    return -1;
-}
-
-/* Files are always ready. Of a pipe the system says how much is in it, but not
- * how much room: that is tried, and asked again a little later. */
-int poll(struct pollfd *p, unsigned n, int ms)
-{
-    if (!n || p->fd < 0) return Sleep((DWORD)ms), 0;
-    const HANDLE h = handle_of(p->fd);
-    p->revents = p->events;
-    if (p->events & POLLOUT && p->fd == is_full) {
-        is_full = -1;
-        return Sleep(2), 0;
-    }
-    if (GetFileType(h) != FILE_TYPE_PIPE || p->events & POLLOUT) return 1;
-    for (int waited = 0;; waited += 2) {
-        DWORD there = 0;
-        if (!PeekNamedPipe(h, NULL, 0, NULL, &there, NULL) || there) return 1;
-        if (waited >= ms) return 0;
-        Sleep(2);
-    }
-}
-
-/* ---- memory -------------------------------------------------------------- */
-
-/* Files that go when their memory does. */
-enum { MAPPINGS = 1024 };
-static struct { const void *at; HANDLE going; } mapping[MAPPINGS];
-static SRWLOCK mapping_lock = SRWLOCK_INIT;
-
-/* From `from` to `to`, each of them something or nothing: a new row, or none
- * any more. */
-static void keep_file(const void *from, const void *to, HANDLE going)
-{
-    AcquireSRWLockExclusive(&mapping_lock);
-    int i = 0;
-    while (i < MAPPINGS && mapping[i].at != from) i++;
-    if (i < MAPPINGS && from) CloseHandle(mapping[i].going);
-    if (i < MAPPINGS) {
-        mapping[i].at = to;
-        mapping[i].going = going;
-    }
-    ReleaseSRWLockExclusive(&mapping_lock);
-}
-
-static DWORD protection_of(int protection)
-{
-    return protection & PROT_WRITE ? PAGE_READWRITE
-         : protection ? PAGE_READONLY : PAGE_NOACCESS;
-}
-
-static void *map_file(size_t n, bool writes, int fd, off_t from)
-{
-    HANDLE m = CreateFileMappingW(handle_of(fd), NULL, writes ? PAGE_READWRITE
-                                  : PAGE_READONLY, 0, 0, NULL);
-    if (!m) return win_failed(), MAP_FAILED;
-    void *p = MapViewOfFile(m, writes ? FILE_MAP_WRITE : FILE_MAP_READ,
-                            (DWORD)((uint64_t)from >> 32), (DWORD)from, n);
-    if (!p) win_failed();
-    CloseHandle(m);
-    if (p && fd == made.fd && made.going) {
-        keep_file(NULL, p, made.going);
-        made.going = NULL;
-    }
-    return p ? p : MAP_FAILED;
-}
-
-void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t from)
-{
-    (void)at;
-    if (!(flags & MAP_ANONYMOUS))
-        return map_file(n, protection & PROT_WRITE, fd, from);
-    void *p = VirtualAlloc(NULL, n, MEM_RESERVE | MEM_COMMIT,
-                           protection_of(protection));
-    return p ? p : (win_failed(), MAP_FAILED);
-}
-
-/* Of memory that is no file a part may go. */
-int munmap(void *p, size_t n)
-{
-    MEMORY_BASIC_INFORMATION i;
-    if (!VirtualQuery(p, &i, sizeof i)) return win_failed();
-    if (i.Type == MEM_MAPPED) {
-        const int bad = as(UnmapViewOfFile(p));
-        if (!bad) keep_file(p, NULL, NULL);
-        return bad;
-    }
-    return as(i.AllocationBase == p ? VirtualFree(p, 0, MEM_RELEASE)
-                                    : VirtualFree(p, n, MEM_DECOMMIT));
-}
-
-int mprotect(void *p, size_t n, int protection)
-{
-    DWORD before;
-    return as(VirtualProtect(p, n, protection_of(protection), &before));
-}
-
-int madvise(void *p, size_t n, int advice)
-{
-    (void)p, (void)n, (void)advice;
-    return 0;
-}
-
-/* ---- the process --------------------------------------------------------- */
-
-long sysconf(int name)
-{
-    SYSTEM_INFO s;
-    MEMORYSTATUSEX m = {.dwLength = sizeof m};
-    GetSystemInfo(&s);
-    if (name == _SC_PAGESIZE) return (long)s.dwPageSize;
-    if (name == _SC_NPROCESSORS_ONLN) return (long)s.dwNumberOfProcessors;
-    GlobalMemoryStatusEx(&m);
-    return (long)(m.ullTotalPhys / s.dwPageSize);
-}
-
-int getrusage(int who, struct rusage *u)
-{
-    PROCESS_MEMORY_COUNTERS c;
-    (void)who;
-    *u = (struct rusage){0};
-    if (!K32GetProcessMemoryInfo(GetCurrentProcess(), &c, sizeof c))
-        return win_failed();
-    u->ru_maxrss = (int64_t)(c.PeakWorkingSetSize / 1024);
-    u->ru_minflt = (long)c.PageFaultCount;
-    return 0;
-}
-
-int getrlimit(int what, struct rlimit *l)
-{
-    (void)what;
-    *l = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-    return 0;
-}
-
-int uname(struct utsname *u)
-{
-    *u = (struct utsname){"Windows", "10", "x86_64", ""};
-    return 0;
-}
-
-int setenv(const char *name, const char *value, int over)
-{
-    return !over && getenv(name) ? 0 : _putenv_s(name, value);
-}
-
-int unsetenv(const char *name)
-{
-    return _putenv_s(name, "");
-}
-
-void *dlopen(const char *path, int how)
-{
-    win_name w;
-    const bool blas = !strcmp(path, "libopenblas.so");
-    const wchar_t *name = win_wide(&w, blas ? "libopenblas.dll" : path);
-    (void)how;
-    if (!name) return NULL;
-    const DWORD from = wcschr(name, '\\') ? LOAD_WITH_ALTERED_SEARCH_PATH
-                                          : LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
-    win_name whole;
-    if (from == LOAD_WITH_ALTERED_SEARCH_PATH
-        && GetFullPathNameW(name, 4096, whole.text, NULL)) name = whole.text;
-    return (void *)LoadLibraryExW(name, NULL, from);
-}
-
-void *dlsym(void *library, const char *name)
-{
-    return (void *)(uintptr_t)GetProcAddress((HMODULE)library, name);
-}
-
-int dlclose(void *library)
-{
-    return !FreeLibrary((HMODULE)library);
-}
-
-const char *dlerror(void)
-{
-    static char text[64];
-    snprintf(text, sizeof text, "error %lu of Windows", GetLastError());
-    return text;
 }

@@ -41,6 +41,7 @@ typedef struct dump_run {
     history of[RUN_KINDS];     /* that of RUN_OURS never leaves ours          */
     int64_t chunks, rounds;    /* of a trace; -1: this is none                */
     const char **kind;         /* of their names, sorted; with partial only   */
+    int64_t last_chunk, last_step;       /* of ours; the step is a clean pass */
     char since[200];           /* the latest tensor of theirs                 */
     char between[400];         /* operators of ours since then                */
     tt_growth point;           /* of the chunk under way: sums of squares over

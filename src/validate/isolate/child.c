@@ -12,10 +12,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
+#include "os/os.h"
 #include "validate/isolate/mirror.h"
 
 bool child_possible(const child_of *k)
@@ -72,11 +70,7 @@ static void be_child(const child_of *k)
 {
     tt_ctx *ctx = k->ctx;
     int outside = dup(STDERR_FILENO);
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no supervisor, no limit of time */
-#else
-    setpgid(0, 0);
-#endif
+    os_end_with_parent();                /* no supervisor, no limit of time */
     signal(SIGINT, SIG_IGN);             /* a terminal says them to both; */
     signal(SIGHUP, SIG_IGN);             /* the supervisor says SIGTERM */
     dup2(k->w->prints, STDOUT_FILENO);
@@ -116,28 +110,18 @@ tt_status child_start(const child_of *k, pid_t *pid, int *events)
 
 /* ---- what a backend has started ------------------------------------------ */
 
-/* Processes that a backend leaves are ours when its own is gone: on Linux they
- * become children of this one, elsewhere they are in a group with it. Ones that
- * were there before belong to the program that called us. */
-#ifdef __linux__
+/* Processes that a backend leaves are ours when its own is gone: where the
+ * system can, they become children of this one, elsewhere they are in a group
+ * with it. Ones that were there before belong to the program that called us. */
 int child_adopt(int yes)
 {
-    int before = 0;
-    prctl(PR_GET_CHILD_SUBREAPER, &before);
-    prctl(PR_SET_CHILD_SUBREAPER, yes);
-    return before;
+    return os_adopt(yes);
 }
 
 child_family child_family_now(void)
 {
-    child_family f = {0};
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%ld/children",
-             (long)getpid());
-    FILE *list = fopen(path, "r");
-    for (long pid; list && f.n < FAMILY_MOST && fscanf(list, "%ld", &pid) == 1;)
-        f.pid[f.n++] = (pid_t)pid;
-    if (list) fclose(list);
+    child_family f;
+    f.n = os_children(f.pid, FAMILY_MOST);
     return f;
 }
 
@@ -151,8 +135,8 @@ static bool holds_child(const child_family *f, pid_t pid)
 /* The children of one that is ended come to us: until there are none. */
 void child_end_family(const child_family *before, pid_t child)
 {
-    (void)child;
-    for (bool any = before->n < FAMILY_MOST; any;) {
+    if (before->n < 0) kill(-child, SIGKILL);
+    for (bool any = before->n >= 0 && before->n < FAMILY_MOST; any;) {
         const child_family f = child_family_now();
         any = false;
         for (int i = 0; i < f.n; i++) {
@@ -162,20 +146,3 @@ void child_end_family(const child_family *before, pid_t child)
         }
     }
 }
-#else
-int child_adopt(int yes)
-{
-    return yes;
-}
-
-child_family child_family_now(void)
-{
-    return (child_family){0};
-}
-
-void child_end_family(const child_family *before, pid_t child)
-{
-    (void)before;
-    kill(-child, SIGKILL);
-}
-#endif

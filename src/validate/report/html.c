@@ -26,15 +26,16 @@ static void html_put_plain(FILE *f, const tt_report *r)
         if (r->count[o])
             fprintf(f, ", %lld %s", (long long)r->count[o],
                     tt_outcome_name((tt_outcome)o));
-    fprintf(f, "; %lld of %lld equal in every bit</p>\n<ul>",
+    fprintf(f, "; %lld of %lld tensors equal in every bit.</p>\n<ul>",
             (long long)r->equal, (long long)r->equal_of);
     for (const verdict_item *i = r->first; i && n < PLAIN_ROWS; i = i->next) {
         if (!report_failing(i->v.outcome)) continue;
         n++;
-        fputs("\n<li>", f);
+        fprintf(f, "\n<li>%s ", tt_outcome_name(i->v.outcome));
         page_xml(f, i->v.path);
-        fprintf(f, " %s, %.3g times what is allowed: ",
-                tt_outcome_name(i->v.outcome), i->v.ratio);
+        if (i->v.m.n > 0)
+            fprintf(f, ", %.3g times what is allowed", i->v.ratio);
+        fputs(": ", f);
         page_xml(f, i->v.hint);
         fputs("</li>", f);
     }

@@ -71,6 +71,8 @@ data() {
         put 644 "ref_data/demo/$file" "share/tether/demo/$file"
     done < "$work/demo"
     put 644 ref_data/bits_operators_v1.txt share/tether/bits_operators_v1.txt
+    put 644 src/validate/names.md share/tether/names.md
+    put 644 src/validate/report/validate.schema.json share/tether/validate.schema.json
 }
 
 headers() {

@@ -23,9 +23,10 @@ TT_API_BEGIN
  * runs, ctx->ops is the plug-in's table; it may use ctx->scratch, ctx->nthreads
  * and the tt_ functions of the program; names that begin with tt_ are not for
  * its own. One that gives up with tt_fail has not computed its result: a
- * mismatch. So is one that writes to its inputs, or outside its output. Nothing
- * may be remembered by the address of an input: the operator checks put other
- * values there. */
+ * mismatch; with TT_EUNSUPPORTED it does not do that shape, which is then not
+ * checked. A mismatch is one that writes to its inputs, or outside its output.
+ * Nothing may be remembered by the address of an input: the operator checks put
+ * other values there. */
 #define TT_BACKEND_SYMBOL "tether_backend"
 typedef const tt_ops *(*tt_backend_fn)(int version, const char **arith);
 

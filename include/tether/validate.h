@@ -29,7 +29,8 @@ typedef enum tt_outcome {
     TT_PASS, TT_TIE,   /* a selection flipped inside the arithmetic's error   */
     TT_MISMATCH, TT_MISSING, TT_MISSHAPEN,
     TT_UNCHECKED,      /* nothing says what it should be: no pass, no failure */
-    TT_EXPECTED        /* a failure that was expected (--xfail)               */
+    TT_EXPECTED,       /* a failure that was expected (--xfail)               */
+    TT_UNSUPPORTED     /* the candidate set TT_EUNSUPPORTED for this shape    */
 } tt_outcome;
 const char *tt_outcome_name(tt_outcome o);
 

@@ -288,12 +288,14 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     run_session(&s);
     cli_stop_words(NULL, NULL);
     dump_close(ctx, &s.dump);
-    inject_close(ctx, &s.inject);
+    const tt_status ran = ctx->status;
+    const bool idle = inject_close(ctx, &s.inject) && !ran;
     session_end_list(&s);
     progress_close(&s.progress);
     if (settings->profile) profile_print(ctx);
     status = !ctx->status ? 0
            : common->part && ctx->status == TT_EINTR ? cli_stopped()
+           : common->part && idle ? GENERATE_IDLE
            : fetch_failed(ctx, &settings->model, parts_of(settings));
     close_session(&s);
     return status;

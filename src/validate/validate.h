@@ -96,24 +96,25 @@ typedef struct tt_growth {
 void tt_report_declare(tt_report *r, const tt_arith *arith);
 /* Its backend is about to be closed: the last call that may hang. */
 void tt_report_closing(tt_report *r);
-/* Keep the verdict of this path alone; calls of a model that have another one
- * are not made by the candidate. NULL: all. The text is not copied. */
-void tt_report_only(tt_report *r, const char *path);
-/* Write calls that fail, the first of each operator in a model, as case folders
- * (tt_cases_operators) with the candidate's result, got.safetensors, into this
- * folder, which is made. NULL: none. The text is not copied. */
-void tt_report_cases(tt_report *r, const char *folder);
+/* What a report may be told before the work begins; texts are not copied. */
+typedef struct tt_report_wishes {
+    const char *only;    /* path: its verdict alone is kept, and other calls of
+                            a model are not made by the candidate; NULL: all  */
+    const char *cases;   /* folder, made, for calls that fail, the first of each
+                            operator in a model, as cases (tt_cases_operators)
+                            with its result, got.safetensors; NULL: none      */
+    bool failures_alone; /* the JSON report lacks what passed                 */
+    /* called now and then while tt_validate_isolated waits, with what is
+     * checked at the moment; NULL: no one                                    */
+    void (*place)(void *user, const char *path);
+    void *user;
+} tt_report_wishes;
+tt_report_wishes *tt_report_wish(tt_report *r);
 /* What fails and is named by a line of this file, a pattern as of the shell
  * (op.linear.tiny, chunk.*.x0), is TT_EXPECTED from now on: no failure. A note
  * says which lines name nothing that fails; # begins a comment.
  * Errors  TT_EIO */
 tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path);
-/* Leave what passed out of the JSON report's verdicts. */
-void tt_report_failures_alone(tt_report *r);
-/* Called now and then while tt_validate_isolated waits, with what is checked at
- * the moment. */
-typedef void (*tt_place_fn)(void *user, const char *path);
-void tt_report_watch(tt_report *r, tt_place_fn fn, void *user);
 /* Copies the verdict. One that is TT_UNCHECKED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
  * failures of more than three elements) the error's map over (row, column) and
@@ -235,15 +236,12 @@ const char *tt_tap_operators(const char *path);
 
 /* ---- cases --------------------------------------------------------------- */
 
-/* Case folders "<dir>/op_<operator>_<i>", `each` per operator (cases.c says
- * what is in one). */
-tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each);
-/* The same of another kind of input, "<dir>/op_<operator>_<kind>_<i>", where an
- * operator is defined on it; NULL: of all kinds but the ordinary one.
+/* Case folders "<dir>/op_<operator>_<kind>_<i>", `each` per operator that is
+ * defined on such inputs (cases.c says what is in one). kind: "all", or one, of
+ * which "normal" is not named. kit: for tools/python/kit/check.py.
  * Errors  TT_EINVAL: no such kind. */
-tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
-                          int64_t each, const char *kind);
+tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each, const char *kind, bool kit);
 /* The tensors of a dump whose names match one of the globs (NULL-terminated),
  * as a file of their own; *count of them. */
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,

@@ -20,7 +20,7 @@ const char *tt_outcome_name(tt_outcome o)
 {
     static const char *const name[] = {"pass", "tie", "mismatch", "missing",
                                        "misshapen", "not judged",
-                                       "xfail"};
+                                       "xfail", "unsupported"};
     return name[o];
 }
 

@@ -250,6 +250,19 @@ static void nudge(const char *path, const char *tensor)
     fclose(file);
 }
 
+/* Turns the highest bit of a float32's fraction. */
+static void nudge_far(const char *path, const char *tensor)
+{
+    int64_t n;
+    FILE *file = open_data(path, tensor, &n);
+    if (!file) return;
+    fseek(file, sizeof(tt_real) == 4 ? 2 : 6, SEEK_CUR);
+    const int byte = fgetc(file);
+    fseek(file, -1, SEEK_CUR);
+    fputc(byte ^ (sizeof(tt_real) == 4 ? 0x40 : 8), file);
+    fclose(file);
+}
+
 /* Its values, float32, in bf16: cut, or rounded to nearest. */
 static void narrow(const char *path, const char *tensor, bool cut)
 {
@@ -344,6 +357,32 @@ static void test_validate(void)
     refuses(2, "--f64", "validate --dump ours --f64 absent -- generate");
     refuses(2, "expected", "validate");
     refuses(3, "absent", "validate --dump absent --against ours");
+}
+
+/* A dump of nothing but what a chunk came to. */
+static void test_latents_alone(void)
+{
+    char name[64];
+    for (int step = 3; step <= 4; step++) {    /* the last, and the clean pass */
+        snprintf(name, sizeof name, "'chunk.*/step.%d/x0'", step);
+        expect(run(RUN WRITE "l2 --dump last --dump-filter %s", model, inputs,
+                   name) == 0, "%s", said);
+        for (int i = 0; i < 2; i++) {
+            if (i) nudge_far(at("last"), step == 3 ? "chunk.1/step.3/x0"
+                                                   : "chunk.1/step.4/x0");
+            expect(run("validate --dump last --filter %s -- " RUN "> out", name,
+                       model, inputs) == i && !*said
+                   && !strncmp(text_of(at("out")), i ? "FAIL: first wrong "
+                               "tensor: chunk.1/step." : "PASS: 4 tensors",
+                               i ? 39 : 15), "%s: %s%s", name, said,
+                   text_of(at("out")));
+            expect((step == 4) == (strstr(text_of(at("out")), "goes on from: "
+                   "judged against a free run") != NULL)
+                   && (step == 3) == (strstr(text_of(at("out")), "teacher "
+                                             "forced") != NULL), "%s: %s", name,
+                   text_of(at("out")));
+        }
+    }
 }
 
 /* A dump that names its class is checked by its bits, in that class. */
@@ -447,6 +486,14 @@ static void test_cases(void)
            strstr(text_of(at("out")), "op_silu_0 is missing"), "no answer");
     expect(run("validate check cases --got got --arith bf16 --partial > out")
            == 0, "no answer wanted");
+    put_file(at("got/op_silu_0.unsupported"), "no vectors of 3\n", 0644);
+    expect(run("validate check cases --got got --arith bf16 > out") == 0
+           && strstr(text_of(at("out")), "; 1 are unsupported")
+           && strstr(text_of(at("out")), "no vectors of 3"), "unsupported: %s",
+           text_of(at("out")));
+    expect(run("validate check cases --got got --arith bf16 --case op_silu_0 "
+               "> out") == 1 && strstr(text_of(at("out")),
+               "nothing was compared; 1 are unsupported"), "and nothing else");
     put_file(at("got/op_silu_0.safetensors"), "no tensors", 0644);
     refuses(3, "op_silu_0", "validate check cases --got got --arith bf16");
     refuses(3, "no cases", "validate check got --got got");
@@ -567,6 +614,7 @@ int main(int argc, char **argv)
     test_example();
     test_diff();
     test_validate();
+    test_latents_alone();
     test_classes();
     test_cases();
     test_cut_cases();

@@ -72,6 +72,7 @@ bin="$tmp/v env/bin"
 check "pip install" "$bin/python" -m pip install --no-index --no-deps -q "$wheel"
 is "the wheel's demo" "$(made "$bin/tether")" "$want"
 check "its stored bits" env -i PATH=/usr/bin:/bin "$bin/tether" validate --manifest
+check "the schema" test -s "$tmp/v env/share/tether/validate.schema.json"
 check "the float64 program" env -i PATH=/usr/bin:/bin "$bin/tether-f64" --version
 cat > "$tmp/use.py" <<'END'
 import numpy, pathlib, sys, tether

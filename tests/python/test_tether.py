@@ -222,6 +222,24 @@ def write_torch(path, storage, tensors):
                    .astype("<u2").tobytes())
 
 
+def test_unsupported():
+    """NotImplementedError: a shape that is neither right nor wrong."""
+    def even(x):
+        if x.size % 2:
+            raise NotImplementedError("100% even")
+        return x / (1 + np.exp(-x))
+
+    def none(**_):
+        raise NotImplementedError
+    r = tether.check({"silu": even})
+    said = [v for v in r.verdicts if v["outcome"] == "unsupported"]
+    check(r and len(said) == r["counts"]["unsupported"] > 4
+          and all(v["hint"].startswith("100% even (") and v["metrics"] is None
+                  for v in said), f"unsupported: {r}")
+    r = tether.check({"add": none})
+    check(not r and r.first is None and not r["compared"], f"nothing: {r}")
+
+
 def test_strides(folder):
     """bf16 that is transposed, expanded or a part of its storage."""
     path, n = folder / "strided.pt", np.arange(1, 13)
@@ -365,6 +383,15 @@ def test_members():
     names = [m[1] or m[2] for m in names]
     mine = [name for name, _ in tether.Ctx._fields_]
     check(names == mine, f"members of tt_ctx: {names}, of Ctx: {mine}")
+    header = pathlib.Path("include/tether/rollout.h").read_text()
+    sizes = [int(re.search(rf"define {n} (\d+)", header)[1])
+             for n in ("TT_TABLE", "TT_MAX_STEPS")]
+    mine = dict(tether._Schedule._fields_)
+    check(sizes == [mine["sigma"]._length_, mine["t"]._length_],
+          f"members of tt_schedule: {sizes}")
+    times, sigmas = tether.schedule()
+    check(times[-1] == 0 and len(sigmas) == 5 and times == sorted(times)[::-1],
+          f"steps {times}")
 
 
 def test_processor():
@@ -400,6 +427,7 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     test_environment()
     test_sizes()
     test_judging()
+    test_unsupported()
     test_files(tmp)
     test_strides(tmp)
     test_run(tmp)

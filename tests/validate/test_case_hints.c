@@ -160,7 +160,8 @@ int main(void)
     if (folder_make()) {
         op_call q;
         const int64_t dim[] = {1};
-        expect_ok(tt_cases_operators(ctx, at("cases"), 1, 1), "cases");
+        expect_ok(tt_cases_operators(ctx, at("cases"), 1, 1, "normal",
+                                     false), "cases");
         for (int k = 0; k < OP_KINDS && !ctx->status; k++) {
             const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
             check_case((op_kind)k);

@@ -471,7 +471,7 @@ static void test_expected(void)
     if (f) fputs("chunk.0/step.2/x0\n", f), fclose(f);
     expect_ok(tt_report_expect(ctx, r, at("x.txt")), "xfail");
     expect(tt_report_passed(r), "all are expected");
-    tt_report_failures_alone(r);
+    tt_report_wish(r)->failures_alone = true;
     expect_ok(tt_report_json(ctx, r, at("r.json")), "json");
     expect(!strstr(slurp(at("r.json")), "\"path\""), "nothing failed");
     expect(tt_report_expect(ctx, r, at("not there")) == TT_EIO

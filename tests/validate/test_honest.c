@@ -611,7 +611,8 @@ static void test_cases(void)
     tt_file *f[3] = {NULL};
     const char *const name[] = {"inputs", "expected_f64", "expected_f32"};
     if (!folder_make()) return;
-    expect_ok(tt_cases_operators(ctx, at("cases"), 1, 1), "cases");
+    expect_ok(tt_cases_operators(ctx, at("cases"), 1, 1, "normal", false),
+        "cases");
     for (int i = 0; i < 3 && !ctx->status; i++) {
         char path[200];
         snprintf(path, sizeof path, "cases/op_linear_0/%s.safetensors",

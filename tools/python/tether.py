@@ -856,6 +856,9 @@ def _called(ctx, op, f):
             if y.size != np.prod(shape, dtype=np.int64):
                 raise Error(f"{op} gave shape {y.shape}, not {shape}")
             C.memmove(to, y.ctypes.data, y.nbytes)
+        except NotImplementedError as e:    # of this shape: a verdict
+            ctx.c.tt_fail(C.byref(ctx.ctx), 5, _bytes(
+                str(e).replace("%", "%%") or f"{op} raises NotImplementedError"))
         except BaseException as e:          # cannot pass through C
             ctx.fail(e)
     return run
@@ -1146,7 +1149,7 @@ class Run:
 class _Schedule(C.Structure):
     _fields_ = [("shift", F64), ("sigma", C.c_float * 1000),
                 ("timestep", C.c_float * 1000), ("nsteps", INT),
-                ("t", F64 * 64)]
+                ("t", F64 * 100)]      # TT_MAX_STEPS
 
 
 def schedule(steps=(1000, 750, 500, 250), shift=5.0, warp=True,

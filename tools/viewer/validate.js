@@ -227,7 +227,7 @@ function rest(data) {
   const passed = data.verdicts.filter(v => v.outcome === 'pass');
   if (!others.length && !passed.length) return null;
   return [h('h2', 'Everything else'),
-    others.length > 0 && folded(`${count(others.length)} ties in selections, or not judged`,
+    others.length > 0 && folded(`${count(others.length)} ties in selections, unsupported or not judged`,
                                 verdictRows(data, others)),
     passed.length > 0 && folded(`${count(data.counts.pass)} passed`, verdictRows(data, passed)),
     more(data.left[1])];

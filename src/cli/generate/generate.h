@@ -24,7 +24,9 @@
 const opt_command *generate_command(void);
 
 /* Make the videos of these settings, as `tether generate` does; argv is what
- * records show as the command. The exit status, after its sentence. */
+ * records show as the command. The exit status, after its sentence; without
+ * one, of a part of another command, where not one tensor was injected. */
+enum { GENERATE_IDLE = 5 };
 int generate_videos(tt_ctx *ctx, const tt_settings *s, const cli_common *common,
                     int argc, char **argv);
 

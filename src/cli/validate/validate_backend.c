@@ -300,7 +300,7 @@ static void choose_case(settings *s, tt_report *r)
     s->rollout = !op && !s->calls;
     s->bench = 0;
     s->only = NULL;
-    tt_report_only(r, s->one);
+    tt_report_wish(r)->only = s->one;
 }
 
 /* How to have the first failure alone, or that --case was nowhere. */
@@ -432,8 +432,9 @@ static void validate_backend_check_all(tt_ctx *ctx, tt_report *r, settings *s,
     const char *term = getenv("TERM");
     seen place = {.begun = tt_now(), .said = tt_now(),
                   .terminal = isatty(2) && term && strcmp(term, "dumb")};
-    if (!quiet) tt_report_watch(r, validate_backend_show_place, &place);
-    tt_report_cases(r, s->cases);
+    tt_report_wish(r)->place = quiet ? NULL : validate_backend_show_place;
+    tt_report_wish(r)->user = &place;
+    tt_report_wish(r)->cases = s->cases;
     if (s->isolate)
         tt_validate_isolated(ctx, r, find_and_check, s, s->timeout);
     else

@@ -8,6 +8,8 @@
  *         files what our model makes of exactly those (they are injected),
  *         as it is, in float64 and in the declared arithmetics. So a case
  *         needs no names of its own.
+ * Holds   build/.../gen/kit.h, which make writes, has the bytes of
+ *         tools/python/kit.
  * Next    src/validate/operators/cases.c */
 #include <dirent.h>
 #include <errno.h>
@@ -17,15 +19,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/generate/model.h"
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_runs.h"
 #include "io/json.h"
 #include "io/outfile.h"
+#include "kit.h"
 
 /* ---- export -------------------------------------------------------------- */
 
 typedef struct export_settings {
     const char *f64, *inputs;
+    bool kit;
     int64_t each;
     uint64_t seed;
 } export_settings;
@@ -39,6 +44,10 @@ static const opt_spec export_options[] = {
      "operators on inputs of this kind instead of ordinary ones (zero, "
      "denormal, one-hot ..., as the operator checks name them); all: on every "
      "kind"},
+    {OPT_FLAG, "kit", 0, offsetof(export_settings, kit), NULL,
+     "operators on every kind of input, a block of the built-in model with its "
+     "weights, and check.py, which checks functions of Python with numpy "
+     "alone, also under pytest"},
     {OPT_READ, "f64", 0, offsetof(export_settings, f64), "PROGRAM",
      "the float64 program (default: tether-f64 next to this one)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -56,7 +65,9 @@ static const opt_command export_command = {
              "arithmetics.",
     .examples = "  tether validate export cases\n"
                 "  tether validate export cases -- generate -m DIR --embeds "
-                "text.st --latents 9 \\\n      -W 64 -H 64 -o out.y4m",
+                "text.st --latents 9 \\\n      -W 64 -H 64 -o out.y4m\n"
+                "  tether validate export --kit kit && cd kit && python3 "
+                "check.py example",
     .options = export_options,
     .no_log = true,
     .positional_max = 1,
@@ -177,9 +188,11 @@ static tt_status export_piece(tt_ctx *ctx, const char *dir, const piece *p,
         rmdir(path);
         return TT_OK;
     }
-    TT_TRY(write_case_json(ctx, path, p, record, argc, argv));
+    /* a kit names no folder of the machine it was made on */
+    TT_TRY(write_case_json(ctx, path, p, record, s->kit ? 0 : argc, argv));
     for (int i = 0; tt_arith_at(i) && !ctx->status; i++) {
         const tt_arith *a = tt_arith_at(i);
+        if (s->kit && a->cls != TT_CLASS_F32) break;
         validate_runs w;
         validate_set set;
         TT_TRY(validate_runs_open(ctx, &w, s->f64, NULL, a, argc, argv));
@@ -211,13 +224,72 @@ static tt_status export_model(tt_ctx *ctx, const char *dir,
     w.ours_only = true;
     w.record = record;
     if (!validate_runs_make(&w, &set, "free", NULL))
-        for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++)
+        for (size_t i = 0; i < (s->kit ? 1 : sizeof pieces / sizeof *pieces);
+             i++)
             if (export_piece(ctx, dir, &pieces[i], set.ours, record, s, argc,
                              argv))
                 break;
     unlink(record);
     validate_runs_close(&w);
     return ctx->status;
+}
+
+/* ---- the kit ------------------------------------------------------------- */
+
+static tt_status put_file(tt_ctx *ctx, const char *dir, const char *name,
+                          const void *bytes, size_t n)
+{
+    char path[1100];
+    tt_out o;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    TT_TRY(tt_out_open(ctx, &o, path));
+    fwrite(bytes, 1, n, o.file);
+    return tt_out_finish(ctx, &o);
+}
+
+/* What check.py has to know of every arithmetic. */
+static tt_status put_ariths(tt_ctx *ctx, const char *dir)
+{
+    static const char *const format[] = {"f32", "tf32", "f16", "bf16"};
+    char path[1100];
+    tt_out o;
+    json_out j;
+    snprintf(path, sizeof path, "%s/arith.json", dir);
+    TT_TRY(tt_out_open(ctx, &o, path));
+    json_begin(&j, o.file, true);
+    json_int(&j, "slack", TT_SLACK);
+    json_open(&j, "arith", '{');
+    for (int i = 0; tt_arith_at(i); i++) {
+        const tt_arith *a = tt_arith_at(i);
+        if (a->cls != TT_CLASS_F32) break;
+        json_open(&j, a->name, '{');
+        json_str(&j, "product", format[a->product]);
+        json_str(&j, "stored", format[a->stored]);
+        json_close(&j, '}');
+    }
+    json_close(&j, '}');
+    json_end(&j);
+    return tt_out_finish(ctx, &o);
+}
+
+/* The block of the built-in model, and the checker. */
+static tt_status export_kit(tt_ctx *ctx, const char *dir,
+                            const export_settings *s)
+{
+    static const char *const weights[] = {"blocks.0.*", NULL};
+    char model[4096], from[4200], to[1100];
+    int64_t n;
+    TT_TRY(model_find_builtin(ctx, model, sizeof model));
+    char *run[] = {"generate", "-m", model, "-p", "a red circle", "--latents",
+                   "3", "-W", "48", "-H", "32", "--no-decode"};
+    TT_TRY(export_model(ctx, dir, s, (int)(sizeof run / sizeof *run), run));
+    snprintf(from, sizeof from, "%s/diffusion_pytorch_model.safetensors",
+             model);
+    snprintf(to, sizeof to, "%s/model_block/weights.safetensors", dir);
+    TT_TRY(tt_dump_cut(ctx, to, from, weights, &n));
+    TT_TRY(put_ariths(ctx, dir));
+    TT_TRY(put_file(ctx, dir, "check.py", kit_check, sizeof kit_check));
+    return put_file(ctx, dir, "example.py", kit_example, sizeof kit_example);
 }
 
 static bool is_folder(const char *path)
@@ -285,15 +357,16 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
     if (nrun && strcmp(argv[run + 1], "generate"))
         return opt_usage("validate export", "after -- expected `generate` and "
                          "its options, not `%s`", argv[run + 1]);
+    if (s.kit && (nrun || s.inputs))
+        return opt_usage("validate export", "--kit has inputs and a block of "
+                         "its own: leave %s out", nrun ? "-- generate"
+                         : "--inputs");
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
-    const bool all = s.inputs && !strcmp(s.inputs, "all");
-    if (!s.inputs || all)
-        tt_cases_operators(ctx, given.positional[0], s.seed, s.each);
-    if (s.inputs)
-        tt_cases_inputs(ctx, given.positional[0], s.seed, s.each,
-                        all ? NULL : s.inputs);
+    tt_cases_operators(ctx, given.positional[0], s.seed, s.each,
+                       s.kit ? "all" : s.inputs ? s.inputs : "normal", s.kit);
     if (nrun && !ctx->status)
         export_model(ctx, given.positional[0], &s, nrun, argv + run + 1);
+    if (s.kit && !ctx->status) export_kit(ctx, given.positional[0], &s);
     char **name;
     int64_t n;
     if (ctx->status || list_cases(ctx, &name, &n, given.positional[0]))
@@ -315,7 +388,8 @@ typedef struct check_settings {
 
 static const opt_spec check_options[] = {
     {OPT_TEXT, "got", 0, offsetof(check_settings, got), "FOLDER",
-     "results: CASE.safetensors or CASE/got.safetensors for every CASE"},
+     "results: CASE.safetensors or CASE/got.safetensors for every CASE; "
+     "CASE.unsupported says why there is none"},
     {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
      "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
      "by its limits; by every bit where a result and its case both name this "
@@ -340,6 +414,26 @@ static const opt_command check_command = {
     .positional_max = 1,
     .bare = "expected FOLDER and --got FOLDER2",
 };
+
+/* CASE.unsupported or CASE/unsupported, whose first line says why: their
+ * program does not do that case. */
+static bool unsupported_case(tt_report *r, const char *name, const char *got)
+{
+    tt_verdict v = {.op = "", .outcome = TT_UNSUPPORTED};
+    static const char *const mark[] = {".", "/"};
+    char path[1200];
+    FILE *f = NULL;
+    for (int i = 0; i < 2 && !f; i++) {
+        snprintf(path, sizeof path, "%s/%s%sunsupported", got, name, mark[i]);
+        f = fopen(path, "r");
+    }
+    if (!f) return false;
+    if (fgets(v.hint, sizeof v.hint, f)) v.hint[strcspn(v.hint, "\r\n")] = 0;
+    fclose(f);
+    snprintf(v.path, sizeof v.path, "%.200s", name);
+    tt_report_add(r, &v, NULL, NULL);
+    return true;
+}
 
 static void missing_case(tt_report *r, const char *name, const char *got)
 {
@@ -368,6 +462,7 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
     if (!is_file(got))
         snprintf(got, sizeof got, "%s/%s/got.safetensors", s->got, name);
     if (!is_file(got)) {
+        if (unsupported_case(r, name, s->got)) return true;
         if (!s->partial) missing_case(r, name, s->got);
         return false;
     }

@@ -104,7 +104,8 @@ static bool right(const tt_json *v)
 
 static bool wrong(const tt_json *v)
 {
-    return !right(v) && strcmp(tt_json_str(v, "outcome", ""), "not judged");
+    return !right(v) && strcmp(tt_json_str(v, "outcome", ""), "not judged")
+        && strcmp(tt_json_str(v, "outcome", ""), "unsupported");
 }
 
 static bool checked(const tt_json *v)

@@ -34,7 +34,8 @@ static const opt_spec options[] = {
     {OPT_FLAG, "bits", 0, offsetof(settings, bits), NULL,
      "every bit must be that of the class, whatever the dump says"},
     {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
-     "only names that match: of a dump of latents alone, 'chunk.*/step.4/x0'"},
+     "only names that match: of a dump of final latents alone, "
+     "'chunk.*/step.3/x0'"},
     {OPT_FLAG, "partial", 0, offsetof(settings, partial), NULL,
      "their dump may lack kinds of tensors; coverage is printed. Without it "
      "every tensor of ours must be there"},
@@ -110,10 +111,10 @@ static bool compare_injected(tt_report *r, const settings *s,
     if (validate_runs_make(w, &set, "injected", s->dump)) {
         if (ctx->status == TT_EINTR || ctx->status == TT_EIO
             || ctx->status == TT_ENOMEM) return false;
-        tt_report_note(r, "with their tensors injected our model does not run "
-                       "through (%s); judged against a free run",
-                       tt_message(ctx));
-        tt_clear(ctx);
+        char why[400];
+        snprintf(why, sizeof why, "%s", tt_message(ctx));
+        tt_clear(ctx);                 /* or there is no room for a note */
+        tt_report_note(r, "%s: judged against a free run", why);
         return false;
     }
     tt_dump_options o = options_of(s, arith, &set,

@@ -99,7 +99,7 @@ int validate_finish(tt_ctx *ctx, tt_report *r, const validate_outputs *out)
         taken = taken || (files[i] && !strcmp(files[i], "-"));
     if (out->xfail && tt_report_expect(ctx, r, out->xfail))
         return validate_failed(ctx);
-    if (out->fail_only) tt_report_failures_alone(r);
+    tt_report_wish(r)->failures_alone = out->fail_only;
     if (out->json) tt_report_json(ctx, r, out->json);
     if (out->junit) tt_report_junit(ctx, r, out->junit);
     if (out->html) tt_report_html(ctx, r, out->html);

@@ -207,6 +207,9 @@ static tt_status run_checked(validate_runs *w, const one_run *r)
 {
     const int status = run_one(w, r, false);
     if (status == 0) return w->ctx->status;
+    if (status == GENERATE_IDLE)
+        return tt_fail(w->ctx, TT_EINVAL, "none of their tensors is one that "
+                       "our run goes on from");
     if (status >= 128)
         return tt_fail(w->ctx, TT_EINTR, "interrupted in a run of our own; "
                        "nothing was compared");

@@ -122,7 +122,6 @@ void hint_rounding(hint *h)
                 try_rounded(h, formats[i].f, which, formats[i].name);
 }
 
-
 /* ---- cut where it should be rounded -------------------------------------- */
 
 /* What is cut, added up; `EXACT`: inputs are neither cut nor rounded. */
@@ -292,35 +291,53 @@ static double guessed(double left, double values)
     return values / 2 * log2(1 / fmax(left, 1.0 / 256));
 }
 
-bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
-                 const double *got, tt_verdict *v)
+bool hint_cut_make(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                   hint_cuts *c)
 {
     const int64_t n = call_count(q);
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    double best = LEFT_MOST;
-    bool is = false;
+    *c = (hint_cuts){.n = 0};
     if (cut_of(arith->product) == arith->product || arith->bits || n < LEAST)
         return false;
-    double *cut = tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut");
-    double *even[2] = {tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut"),
-                       tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut")};
+    double *even[2] = {tt_alloc(ctx, &ctx->scratch, n, sizeof **even, "cut"),
+                       tt_alloc(ctx, &ctx->scratch, n, sizeof **even, "cut")};
     if (!ctx->status) cut_call(ctx, q, arith, 0, even[0]);
     if (!ctx->status) cut_call(ctx, q, arith, EXACT, even[1]);
     for (int i = 0; i < TRIALS && !ctx->status; i++) {
-        const double *from = even[trials[i] & EXACT ? 1 : 0];
-        if (!cut_call(ctx, q, arith, trials[i], cut)) continue;
-        const way w = rounding_measure(got, from, cut, n);
+        double *cut = tt_alloc(ctx, &ctx->scratch, n, sizeof *cut, "cut");
+        if (!cut || !cut_call(ctx, q, arith, trials[i], cut)) continue;
+        c->even[c->n] = even[trials[i] & EXACT ? 1 : 0];
+        c->trial[c->n] = trials[i];
+        c->cut[c->n++] = cut;
+    }
+    return !ctx->status && c->n;
+}
+
+double hint_cut_numbers(tt_ctx *ctx, const op_call *q, const hint_cuts *c,
+                        int i)
+{
+    return fmin(weighty(ctx, c->even[i], c->cut[i], call_count(q)),
+                (double)rounding_numbers(q, c->trial[i]));
+}
+
+bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                 const double *got, tt_verdict *v)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    double best = LEFT_MOST;
+    bool is = false;
+    hint_cuts c;
+    hint_cut_make(ctx, q, arith, &c);
+    for (int i = 0; i < c.n && !ctx->status; i++) {
+        const way w = rounding_measure(got, c.even[i], c.cut[i], call_count(q));
         const double share = SHARE + fmin(4 / sqrt((double)w.n), CHANCE_MOST);
         if (!(w.share > share) || w.share > 2 - SHARE || !(w.left < best)
-            || guessed(w.left, fmin(weighty(ctx, from, cut, n),
-                                    (double)rounding_numbers(q, trials[i])))
-                   < BITS_LEAST)
+            || guessed(w.left, hint_cut_numbers(ctx, q, &c, i)) < BITS_LEAST)
             continue;
         is = true;
         best = w.left / 2;               /* less only if it is clearly less */
         v->outcome = TT_MISMATCH;
         v->ratio = fmax(v->ratio, w.share / share);
-        say_cut(v->hint, sizeof v->hint, q, arith, trials[i]);
+        say_cut(v->hint, sizeof v->hint, q, arith, c.trial[i]);
     }
     tt_arena_reset(&ctx->scratch, mark);
     return is;

@@ -133,10 +133,10 @@ static void look_at_child(supervisor *k, double passed)
 static void show_place(const supervisor *k)
 {
     char path[sizeof k->w.board->path];
-    if (!k->report->place) return;
+    if (!k->report->wish.place) return;
     memcpy(path, k->w.board->path, sizeof path);
     path[sizeof path - 1] = '\0';
-    k->report->place(k->report->place_user, path);
+    k->report->wish.place(k->report->wish.user, path);
 }
 
 /* Until the child is gone; its wait status. */
@@ -232,7 +232,7 @@ static void check_death(supervisor *k, int status)
     else snprintf(v.path, sizeof v.path, "%s", b->path);
     snprintf(v.hint, sizeof v.hint, "%s%s%s", inside ? "" : "after the call: ",
              how, closing ? " when it was closed" : "");
-    if (closing) k->report->only = NULL;
+    if (closing) k->report->wish.only = NULL;
     report_put(k->report, &v, NULL);
     k->w.resume = b->unit + 1;
     k->w.deaths[op]++;

@@ -118,6 +118,19 @@ bool hint_allowed(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
 bool hint_is_cut(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                  const double *got, tt_verdict *v);
 
+/* Results of programs that cut, and of those that round instead, [call_count]
+ * each. */
+typedef struct hint_cuts {
+    int n, trial[6];
+    double *even[6], *cut[6];
+} hint_cuts;
+/* In ctx->scratch; false: there is nothing that could be cut. */
+bool hint_cut_make(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                   hint_cuts *c);
+/* How many numbers make the distance of both i. */
+double hint_cut_numbers(tt_ctx *ctx, const op_call *q, const hint_cuts *c,
+                        int i);
+
 /* A call whose result must have the bits of class cls, and has not. */
 typedef struct hint_call {
     tt_ctx *ctx;

@@ -39,13 +39,11 @@ static bool guard(tt_ctx *ctx, const candidate_call *c, const op_call *q,
     g->mapped = g->usable + 2 * WATCH_MARGIN;
     g->map = mmap(NULL, g->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                   0);
-    if (g->map == MAP_FAILED) {
-        tt_fail(ctx, TT_ENOMEM, "no memory for a guarded output");
-        return false;
+    if (g->map != MAP_FAILED) {
+        g->raw = g->map + WATCH_MARGIN;
+        if (!mprotect(g->raw, g->usable, PROT_READ | PROT_WRITE)) return true;
+        munmap(g->map, g->mapped);
     }
-    g->raw = g->map + WATCH_MARGIN;
-    if (mprotect(g->raw, g->usable, PROT_READ | PROT_WRITE) == 0) return true;
-    munmap(g->map, g->mapped);
     tt_fail(ctx, TT_ENOMEM, "no memory for a guarded output");
     return false;
 }
@@ -76,7 +74,9 @@ static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
     call_run(ctx, c->ops, q, g->raw + g->pad);
     if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
     if (ctx->status) {
-        snprintf(c->why, sizeof c->why, "gave up: %.170s", tt_message(ctx));
+        c->unsupported = ctx->status == TT_EUNSUPPORTED;
+        snprintf(c->why, sizeof c->why, "%s%.170s",
+                 c->unsupported ? "" : "gave up: ", tt_message(ctx));
         tt_clear(ctx);
     } else if (!intact(g, canary)) {
         snprintf(c->why, sizeof c->why, "wrote outside its output");
@@ -113,7 +113,7 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
                    const double *ours)
 {
     c->why[0] = '\0';
-    c->unsteady = false;
+    c->unsteady = c->unsupported = false;
     c->out = result(ctx, c, q, garbage[0]);
     if (!c->out) return false;
     c->got = call_widen(ctx, q, c->out);
@@ -142,7 +142,9 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
                        const double *want, tt_verdict *v, bool hint)
 {
     if (*c->why) {
-        v->outcome = TT_MISMATCH;
+        v->outcome = c->unsupported ? TT_UNSUPPORTED : TT_MISMATCH;
+        if (c->unsupported)           /* nothing was measured */
+            v->m.n = 0, v->ratio = v->earned = 0, v->bits = TT_BITS_UNKNOWN;
         snprintf(v->hint, sizeof v->hint, "%s", c->why);
         return;
     }

@@ -19,6 +19,7 @@ typedef struct candidate_call {
     double *got;         /* [n] the same as double                            */
     bool unsteady;       /* the second call gave other bits; `out` is the one
                             of the two that is farther from ours              */
+    bool unsupported;    /* it says so (TT_EUNSUPPORTED), and why             */
     char why[192];       /* it did what no operator may: a mismatch, however
                             right the values are; "" else                     */
 } candidate_call;

@@ -9,6 +9,8 @@
  *   expected_f64.safetensors   float64 from the same inputs
  *   expected_<arith>.safetensors   as far from that as an honest program of
  *                              every declarable arithmetic may be
+ *   cut_<arith>.safetensors    of a kit: results of programs that cut where
+ *                              that arithmetic rounds (hint_cuts)
  *   got.safetensors            of a case that a backend failed: its result
  * Inputs are those of opcheck's generator, from the seed, or of a model. */
 #include <inttypes.h>
@@ -124,17 +126,48 @@ static bool has_class(const tt_ops *ops)
            && (!strcmp(ops->name, "exact") || !strcmp(ops->name, "golden"));
 }
 
-static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
+static tt_status write_output(tt_ctx *ctx, const char *dir, const char *name,
                               tt_dtype type, const op_call *q, const void *y)
 {
     char path[1200];
     int64_t dim[TT_MAX_RANK];
     tt_st_writer *w;
-    snprintf(path, sizeof path, "%s/expected%s.safetensors", dir, suffix);
+    snprintf(path, sizeof path, "%s/%s.safetensors", dir, name);
     TT_TRY(tt_st_create(ctx, &w, path));
-    if (!*suffix && has_class(ctx->ops))
+    if (!strcmp(name, "expected") && has_class(ctx->ops))
         tt_st_meta(w, "class", tt_class_saved(ctx->ops->cls));
     tt_st_add(w, "y", type, call_shape(q, dim), dim, y);
+    return tt_st_finish(w);
+}
+
+static float *as_floats(tt_ctx *ctx, const double *x, int64_t n)
+{
+    float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
+    for (int64_t i = 0; y && i < n; i++) y[i] = (float)x[i];
+    return y;
+}
+
+/* By hint_is_cut's data; a conv without its last frame is none to case_read. */
+static tt_status write_cuts(tt_ctx *ctx, const char *dir, const op_call *q,
+                            const tt_arith *arith)
+{
+    char path[1200], name[16];
+    const int64_t n = call_count(q);
+    hint_cuts c;
+    double numbers[6];
+    tt_st_writer *w;
+    if (q->kind == OP_CONV && !q->conv.frame[q->conv.kt - 1]) return TT_OK;
+    if (!hint_cut_make(ctx, q, arith, &c)) return ctx->status;
+    snprintf(path, sizeof path, "%s/cut_%s.safetensors", dir, arith->name);
+    TT_TRY(tt_st_create(ctx, &w, path));
+    for (int i = 0; i < 2 * c.n; i++) {
+        const double *x = i % 2 ? c.cut[i / 2] : c.even[i / 2];
+        snprintf(name, sizeof name, "%s.%d", i % 2 ? "cut" : "even", i / 2);
+        cases_put(w, name, TT_F32, as_floats(ctx, x, n), 1, n, 0, 0);
+    }
+    for (int i = 0; i < c.n; i++)
+        numbers[i] = hint_cut_numbers(ctx, q, &c, i);
+    cases_put(w, "numbers", TT_F64, numbers, 1, c.n, 0, 0);
     return tt_st_finish(w);
 }
 
@@ -143,6 +176,7 @@ typedef struct origin {
     const char *sizes;   /* NULL: a call of a model                           */
     uint64_t seed;
     const char *name;    /* in a report; NULL: of no report                   */
+    bool kit;            /* for a checker that has no operators               */
 } origin;
 
 static tt_status cases_write_json(tt_ctx *ctx, const char *path,
@@ -189,7 +223,7 @@ static tt_status cases_make_folder(tt_ctx *ctx, const char *path)
 static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
                             const origin *from)
 {
-    char path[1200], suffix[64];
+    char path[1200], name[64];
     const int64_t n = call_count(q);
     const tt_dtype type = call_out_is_double(q) ? TT_F64 : real_type;
     double *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
@@ -200,79 +234,68 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     snprintf(path, sizeof path, "%s/case.json", dir);
     TT_TRY(cases_write_json(ctx, path, q, from));
     call_run(ctx, ctx->ops, q, y);
-    TT_TRY(write_output(ctx, dir, "", type, q, y));
+    TT_TRY(write_output(ctx, dir, "expected", type, q, y));
     call_oracle(ctx, q, y);
-    TT_TRY(write_output(ctx, dir, "_f64", TT_F64, q, y));
+    TT_TRY(write_output(ctx, dir, "expected_f64", TT_F64, q, y));
     for (int i = 0; tt_arith_at(i); i++) {
+        if (from->kit && tt_arith_at(i)->cls != TT_CLASS_F32) break;
         call_emulate(ctx, q, tt_arith_at(i), y, NULL, e);
-        snprintf(suffix, sizeof suffix, "_%s", tt_arith_at(i)->name);
-        TT_TRY(write_output(ctx, dir, suffix, TT_F64, q, e));
+        snprintf(name, sizeof name, "expected_%s", tt_arith_at(i)->name);
+        /* no more than float32 of it is looked at (pair.c) */
+        const void *limits = from->kit ? (void *)as_floats(ctx, e, n) : e;
+        TT_TRY(write_output(ctx, dir, name, from->kit ? TT_F32 : TT_F64, q,
+                            limits));
+        if (from->kit) TT_TRY(write_cuts(ctx, dir, q, tt_arith_at(i)));
     }
     return ctx->status;
+}
+
+/* Case i of an operator, ordinary ones as tt_digest_operators has them, others
+ * as the operator checks draw them. */
+static void write_drawn(tt_ctx *ctx, const char *dir, uint64_t seed,
+                        int64_t each, op_input in, int64_t i, bool kit)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const op_kind op = (op_kind)(i / each);
+    char path[1100], sizes[200], name[OP_CASE_NAME];
+    op_call q;
+    op_case c;
+    origin from = {.sizes = sizes, .kit = kit};
+    if (in == IN_NORMAL) {
+        from.seed = case_make(ctx, &q, &c.sizes, seed, each, i);
+    } else {
+        op_case_round(&c, op, in, seed, false, i % each);
+        op_case_name(name, sizeof name, &c);
+        from.name = name;
+        call_make(ctx, &q, op, in, &c.sizes, from.seed = c.seed, c.lay);
+    }
+    snprintf(path, sizeof path, "%s/op_%s%s%s_%lld", dir, op_name(op),
+             from.name ? "_" : "", from.name ? input_name(in) : "",
+             (long long)(i % each));
+    sizes_string(sizes, sizeof sizes, &c.sizes);
+    if (!ctx->status) write_case(ctx, path, &q, &from);
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each)
+                             int64_t each, const char *kind, bool kit)
 {
-    TT_TRY(ctx->status);
-    char path[1100], sizes[200];
-    TT_TRY(cases_make_folder(ctx, dir));
-    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
-        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        op_call q;
-        op_sizes s;
-        const uint64_t own = case_make(ctx, &q, &s, seed, each, i);
-        snprintf(path, sizeof path, "%s/op_%s_%lld", dir, op_name(q.kind),
-                 (long long)(i % each));
-        if (!ctx->status)
-            write_case(ctx, path, &q, &(origin){
-                .sizes = sizes_string(sizes, sizeof sizes, &s), .seed = own});
-        tt_arena_reset(&ctx->scratch, mark);
-    }
-    return ctx->status;
-}
-
-/* Every operator on one kind of input, as the operator checks draw them. */
-static void cases_write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
-                             int64_t each, op_input in)
-{
-    char path[1100], sizes[200], name[OP_CASE_NAME];
-    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
-        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        const op_kind op = (op_kind)(i / each);
-        op_call q;
-        op_case c;
-        if (!input_applies(op, in)) continue;
-        op_case_round(&c, op, in, seed, false, i % each);
-        op_case_name(name, sizeof name, &c);
-        call_make(ctx, &q, op, in, &c.sizes, c.seed, c.lay);
-        snprintf(path, sizeof path, "%s/op_%s_%s_%lld", dir, op_name(op),
-                 input_name(in), (long long)(i % each));
-        if (!ctx->status)
-            write_case(ctx, path, &q, &(origin){
-                .sizes = sizes_string(sizes, sizeof sizes, &c.sizes),
-                .seed = c.seed, .name = name});
-        tt_arena_reset(&ctx->scratch, mark);
-    }
-}
-
-tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
-                          int64_t each, const char *kind)
-{
-    char known[200] = "";
+    char known[200] = "all";
     bool any = false;
     TT_TRY(ctx->status);
     TT_TRY(cases_make_folder(ctx, dir));
-    for (int in = IN_NORMAL + 1; in < IN_KINDS; in++) {
-        const char *name = input_name((op_input)in);
-        snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s", name);
-        if (kind && strcmp(kind, name)) continue;
+    for (op_input in = IN_NORMAL; in < IN_KINDS; in++) {
+        snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s",
+                 input_name(in));
+        if (strcmp(kind, "all") && strcmp(kind, input_name(in))) continue;
         any = true;
-        cases_write_kind(ctx, dir, seed, each, (op_input)in);
+        for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++)
+            if (input_applies((op_kind)(i / each), in))
+                write_drawn(ctx, dir, seed, each, in, i, kit);
     }
     if (!any)
         tt_fail(ctx, TT_EINVAL, "there are no inputs of kind \"%s\"; known are "
-                "%s", kind, known + 2);
+                "%s", kind, known);
     return ctx->status;
 }
 
@@ -288,10 +311,8 @@ static void folder_name(char *out, size_t n, const char *path)
 void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
                const tt_verdict *v, const double *got)
 {
-    char dir[1000], name[OP_CASE_NAME], path[1100], sizes[200];
-    tt_st_writer *w;
-    int64_t dim[TT_MAX_RANK];
-    if (!r || !r->cases || ctx->status || !got) return;
+    char dir[1000], name[OP_CASE_NAME], sizes[200];
+    if (!r || !r->wish.cases || ctx->status || !got) return;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     origin from = {.name = v->path};
     if (c) {
@@ -299,13 +320,10 @@ void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
         from.seed = c->seed;
     }
     folder_name(name, sizeof name, v->path);
-    snprintf(dir, sizeof dir, "%s/%s", r->cases, name);
-    snprintf(path, sizeof path, "%s/got.safetensors", dir);
-    if (!cases_make_folder(ctx, r->cases) && !write_case(ctx, dir, q, &from)
-        && !tt_st_create(ctx, &w, path)) {
-        tt_st_add(w, "y", TT_F64, call_shape(q, dim), dim, got);
-        tt_st_finish(w);
-    }
+    snprintf(dir, sizeof dir, "%s/%s", r->wish.cases, name);
+    if (!cases_make_folder(ctx, r->wish.cases)
+        && !write_case(ctx, dir, q, &from))
+        write_output(ctx, dir, "got", TT_F64, q, got);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

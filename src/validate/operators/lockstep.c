@@ -195,6 +195,7 @@ static bool gave_up(lockstep *s, int i)
     if ((i != FORCED && i != FREE) || !ctx->status || ctx->status == TT_EINTR
         || ctx->status == TT_ENOMEM) return false;
     snprintf(v.path, sizeof v.path, "chunk.%lld/x0", (long long)s->chunk);
+    if (ctx->status == TT_EUNSUPPORTED) v.outcome = TT_UNSUPPORTED;
     snprintf(v.hint, sizeof v.hint, "gave up: %.170s", tt_message(ctx));
     tt_clear(ctx);
     tt_report_add(s->report, &v, NULL, NULL);

@@ -118,7 +118,7 @@ static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
 {
     op_call q;
     tt_report_add(r, v, got, want);
-    if (!r || !r->cases) return;
+    if (!r || !r->wish.cases) return;
     call_make(k->ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
               k->at.lay);
     case_keep(k->ctx, r, &q, &k->at, v, got);
@@ -156,9 +156,9 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
                        int64_t rounds)
 {
     tt_ctx *ctx = base->ctx;
-    tt_verdict worst = {0};
+    tt_verdict worst = {0}, refused = {0};
     tt_bits bits = TT_BITS_UNKNOWN;      /* of all rounds                     */
-    bool any = false;
+    int64_t any = 0, refusals = 0;       /* rounds                            */
     for (int64_t i = 0; i < rounds && !ctx->status; i++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         check k = *base;
@@ -172,16 +172,21 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
             tt_arena_reset(&ctx->scratch, mark);
             return;                      /* one failure of a kind is enough */
         }
+        if (v.outcome == TT_UNSUPPORTED && !refusals++) refused = v;
         /* what was not checked is named for the kind when nothing was */
-        if (!any || (v.outcome == TT_PASS
-                     && (worst.outcome != TT_PASS || v.ratio > worst.ratio)))
+        else if (v.outcome != TT_UNSUPPORTED && (!any++ || (v.outcome == TT_PASS
+                     && (worst.outcome != TT_PASS || v.ratio > worst.ratio))))
             worst = v;
         bits = v.bits > bits ? v.bits : bits;
-        any = true;
         tt_arena_reset(&ctx->scratch, mark);
     }
     worst.bits = bits;
     if (any && !ctx->status) tt_report_add(r, &worst, NULL, NULL);
+    if (!refusals || ctx->status) return;
+    snprintf(refused.hint + strlen(refused.hint), sizeof refused.hint
+             - strlen(refused.hint), " (%lld of %lld shapes)",
+             (long long)refusals, (long long)(any + refusals));
+    tt_report_add(r, &refused, NULL, NULL);
 }
 
 /* All kinds of input, then large sizes. */

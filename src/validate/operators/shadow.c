@@ -148,7 +148,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
                                : tt_ops_class(s->candidate, at->cls),
                         .twice = twice(s, &q), .watch = s->watch,
                         .path = path};
-    const char *only = s->report ? s->report->only : NULL;
+    const char *only = s->report ? s->report->wish.only : NULL;
     const bool ask = watch_enter(s->watch, PART_CALLS, s->serial++)
                      && watch_may(s->watch, kind)
                      && (!only || !strcmp(only, path));
@@ -161,7 +161,8 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     if (wide && candidate_run(ctx, &c, &q, wide)) {
         shadow_check(ctx, s, &q, &c, wide, path);
         if (!ctx->status)
-            memcpy(out, s->adopt ? c.out : ours, call_out_bytes(&q));
+            memcpy(out, s->adopt && !c.unsupported ? c.out : ours,
+                   call_out_bytes(&q));
     }
     ctx->ops = at;
     tt_arena_reset(&ctx->scratch, mark);

@@ -12,22 +12,6 @@
 
 enum { PLAIN_ROWS = 20 };
 
-static void put_row(FILE *f, const tt_verdict *v)
-{
-    fprintf(f, "</tr>\n<tr><td>%s ", tt_outcome_name(v->outcome));
-    page_xml(f, v->path);
-    fputs("</td><td>", f);
-    page_xml(f, v->op);
-    if (v->m.n > 0)
-        fprintf(f, "</td><td>%.3g</td><td>%.3g</td><td>", v->m.max_abs,
-                v->ratio);
-    else fputs("</td><td></td><td></td><td>", f);
-    page_xml(f, v->where);
-    fputs("</td><td>", f);
-    page_xml(f, v->hint);
-    fputs("</td>", f);
-}
-
 static void html_put_plain(FILE *f, const tt_report *r)
 {
     char line[HEADLINE];
@@ -42,17 +26,20 @@ static void html_put_plain(FILE *f, const tt_report *r)
         if (r->count[o])
             fprintf(f, ", %lld %s", (long long)r->count[o],
                     tt_outcome_name((tt_outcome)o));
-    fprintf(f, "</p>\n<p>%lld of %lld tensors equal in every bit.",
+    fprintf(f, "; %lld of %lld tensors equal in every bit.</p>\n<ul>",
             (long long)r->equal, (long long)r->equal_of);
-    fputs("</p>\n<div class=\"wide\"><table>\n<tr><th>tensor</th><th>operator"
-          "</th><th>largest error</th><th>times allowed</th><th>at</th><th>it "
-          "looks like</th>", f);
-    for (const verdict_item *i = r->first; i && n < PLAIN_ROWS; i = i->next)
-        if (report_failing(i->v.outcome)) {
-            put_row(f, &i->v);
-            n++;
-        }
-    fputs("</tr>\n</table></div>\n", f);
+    for (const verdict_item *i = r->first; i && n < PLAIN_ROWS; i = i->next) {
+        if (!report_failing(i->v.outcome)) continue;
+        n++;
+        fprintf(f, "\n<li>%s ", tt_outcome_name(i->v.outcome));
+        page_xml(f, i->v.path);
+        if (i->v.m.n > 0)
+            fprintf(f, ", %.3g times what is allowed", i->v.ratio);
+        fputs(": ", f);
+        page_xml(f, i->v.hint);
+        fputs("</li>", f);
+    }
+    fputs("\n</ul>\n", f);
 }
 
 static void html_put_facts(FILE *f, const tt_report *r)

@@ -2,29 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- *   schema    "tether-validate/1"; members may be added, none changes meaning
- *   title     text                 program    {name, version}
- *   arith     {name, summary, judged "by limits" or "by bits"} or null: the
- *             declared arithmetic
- *   passed    bool                 headline   one sentence
- *   compared  tensors that were checked
- *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
- *   bits      {equal, of}: tensors that are equal to ours in every bit
- *   notes     [text]
- *   first     index in verdicts of the first failure, or null
- *   largest   that of the failure farthest out of its limits, where it is 10
- *             times as far as the first and checked for itself, or null
- *   verdicts  in order of execution:
- *     path, op, outcome, shape [..], where, hint
- *     bits                                 "equal", "differ", null: unknown
- *     earned, ratio                        (see validate.h)
- *     metrics {n, max_abs, rms, rel_l2, snr_db, cosine, bias, top, max_ulp,
- *              mean_ulp, q50, q90, q99, q999, broken, nan, inf, denormal,
- *              differ, worst, ulp [16 counts]}, null without elements
- *   growth    [{curve, chunk, rel_l2, earned}]
- *   operators [{op, compared, wrong, worst}] in order of appearance, worst as
- *             times allowed; null where there are too many
- * A number that is not finite (the SNR of equal tensors) is null.
+ * validate.schema.json says what each member is.
  *
  * The page (html.c) has the same value with "kind" "validate", "facts" (page.h)
  * and "slack", TT_SLACK, before these members, at most PAGE_FAILURES failures
@@ -168,7 +146,7 @@ static int find_groups(group *g, int most, const tt_report *r)
         while (k < n && strcmp(g[k].op, i->v.op)) k++;
         if (k == most) return 0;
         if (k == n) g[n++] = (group){.op = i->v.op};
-        g[k].compared += i->v.outcome != TT_UNCHECKED;
+        g[k].compared += !report_skipped(i->v.outcome);
         g[k].wrong += report_failing(i->v.outcome);
         if (i->v.m.n > 0 && i->v.ratio > g[k].worst) g[k].worst = i->v.ratio;
     }
@@ -204,7 +182,7 @@ static void put_verdicts(FILE *f, const tt_report *r, bool page)
     fputs("  \"verdicts\": [", f);
     for (const verdict_item *i = r->first; i; i = i->next) {
         const bool other = !report_failing(i->v.outcome);
-        if (!page && r->failures_alone && other) continue;
+        if (!page && r->wish.failures_alone && other) continue;
         const bool named = &i->v == r->failed || &i->v == most;
         if (page && !named
             && n[other] >= (other ? PAGE_OTHERS : PAGE_FAILURES)) {

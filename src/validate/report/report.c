@@ -22,6 +22,11 @@ bool report_failing(tt_outcome o)
     return o == TT_MISMATCH || o == TT_MISSING || o == TT_MISSHAPEN;
 }
 
+bool report_skipped(tt_outcome o)
+{
+    return o == TT_UNCHECKED || o == TT_UNSUPPORTED;
+}
+
 tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
                         const tt_arith *arith)
 {
@@ -55,21 +60,9 @@ void tt_report_closing(tt_report *r)
     if (r) mirror_closing(r->watch);
 }
 
-void tt_report_only(tt_report *r, const char *path)
+tt_report_wishes *tt_report_wish(tt_report *r)
 {
-    if (r) r->only = path;
-}
-
-void tt_report_cases(tt_report *r, const char *folder)
-{
-    if (r) r->cases = folder;
-}
-
-void tt_report_watch(tt_report *r, tt_place_fn fn, void *user)
-{
-    if (!r) return;
-    r->place = fn;
-    r->place_user = user;
+    return &r->wish;
 }
 
 void tt_report_free(tt_report *r)
@@ -91,7 +84,7 @@ void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
 
 void report_put(tt_report *r, const tt_verdict *v, error_map *map)
 {
-    if (r->only && strcmp(r->only, v->path)) return;
+    if (r->wish.only && strcmp(r->wish.only, v->path)) return;
     verdict_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a verdict");
     if (!i) return;
     i->v = *v;
@@ -105,7 +98,7 @@ void report_put(tt_report *r, const tt_verdict *v, error_map *map)
     *r->end = i;
     r->end = &i->next;
     r->count[v->outcome]++;
-    r->compared += v->m.n > 0 && v->outcome != TT_UNCHECKED;
+    r->compared += v->m.n > 0 && !report_skipped(v->outcome);
     r->equal += v->bits == TT_BITS_EQUAL;
     r->equal_of += v->bits != TT_BITS_UNKNOWN;
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
@@ -157,11 +150,6 @@ tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path)
     return ctx->status;
 }
 
-void tt_report_failures_alone(tt_report *r)
-{
-    r->failures_alone = true;
-}
-
 void report_say_why(tt_report *r, const char *path, const char *why)
 {
     verdict_item *i = r->first;
@@ -204,37 +192,35 @@ static bool said_before(const tt_report *r, const char *name, const char *text)
     return i;
 }
 
-static note_item **report_append(tt_report *r, note_item **end,
-                                 const char *name, const char *fmt, va_list ap)
+static void report_append(tt_report *r, const char *name, const char *fmt,
+                          va_list ap)
 {
     char text[4096];
+    note_item ***end = name ? &r->facts_end : &r->notes_end;
     vsnprintf(text, sizeof text, fmt, ap);
-    if (said_before(r, name, text)) return end;
+    if (said_before(r, name, text)) return;
     note_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a note");
-    if (!i) return end;
+    char *copy = i ? tt_strdup(r->ctx, &r->arena, text) : NULL;
+    if (!copy) return;
     mirror_text(r->watch, name, text);
-    i->name = name;
-    i->text = tt_strdup(r->ctx, &r->arena, text);
-    if (!i->text) return end;
-    *end = i;
-    return &i->next;
+    *i = (note_item){.name = name, .text = copy};
+    **end = i;
+    *end = &i->next;
 }
 
 void tt_report_note(tt_report *r, const char *fmt, ...)
 {
-    if (!r) return;
     va_list ap;
     va_start(ap, fmt);
-    r->notes_end = report_append(r, r->notes_end, NULL, fmt, ap);
+    if (r) report_append(r, NULL, fmt, ap);
     va_end(ap);
 }
 
 void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
 {
-    if (!r) return;
     va_list ap;
     va_start(ap, fmt);
-    r->facts_end = report_append(r, r->facts_end, name, fmt, ap);
+    if (r) report_append(r, name, fmt, ap);
     va_end(ap);
 }
 
@@ -297,16 +283,16 @@ static void say_failure(char *out, size_t n, const tt_verdict *v)
 void report_headline(const tt_report *r, char *out, size_t n)
 {
     const tt_verdict *v = r->failed, *most = tt_report_largest(r);
-    char rest[128] = "", times[96] = "", first[520], largest[520];
-    if (r->count[TT_UNCHECKED])
-        snprintf(rest, sizeof rest, "; %lld more were not judged",
-                 (long long)r->count[TT_UNCHECKED]);
-    if (r->count[TT_EXPECTED])
-        snprintf(rest + strlen(rest), sizeof rest - strlen(rest),
-                 "; %lld fail as expected (--xfail)",
-                 (long long)r->count[TT_EXPECTED]);
+    char rest[160] = "", times[96] = "", first[520], largest[520];
+    static const char *const other[OUTCOMES] = {
+        [TT_UNCHECKED] = "more were not judged", [TT_UNSUPPORTED] =
+        "are unsupported", [TT_EXPECTED] = "fail as expected (--xfail)"};
+    for (int o = 0; o < OUTCOMES; o++)
+        if (other[o] && r->count[o])
+            snprintf(rest + strlen(rest), sizeof rest - strlen(rest),
+                     "; %lld %s", (long long)r->count[o], other[o]);
     if (!v && !r->compared)
-        snprintf(out, n, "FAIL: nothing was compared");
+        snprintf(out, n, "FAIL: nothing was compared%s", rest);
     else if (!v)
         snprintf(out, n, "PASS: %lld tensors%s%s",
                  (long long)(r->count[TT_PASS] + r->count[TT_TIE]),

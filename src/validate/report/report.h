@@ -42,7 +42,7 @@ typedef struct growth_item {
     struct growth_item *next;
 } growth_item;
 
-enum { OUTCOMES = TT_EXPECTED + 1 };
+enum { OUTCOMES = TT_UNSUPPORTED + 1 };
 
 struct tt_report {
     tt_arena arena;      /* holds the report itself                           */
@@ -59,12 +59,8 @@ struct tt_report {
     bool apart;                    /* no failure is that of another one       */
     int maps;
     double last;                   /* tt_now of the last verdict              */
-    bool failures_alone;           /* JSON holds no verdict that passed       */
     struct watch *watch;           /* this is the process of a backend        */
-    const char *only;              /* path of the verdict to keep; NULL: all  */
-    tt_place_fn place;             /* to be told what is checked; NULL: no one*/
-    void *place_user;
-    const char *cases;             /* folder for failing calls; NULL: none    */
+    tt_report_wishes wish;
 };
 
 /* The hint of the failure at that path; what it was given stays. */
@@ -73,6 +69,8 @@ void report_say_why(tt_report *r, const char *path, const char *why);
 void report_put(tt_report *r, const tt_verdict *v, error_map *map);
 
 bool report_failing(tt_outcome o);
+/* Neither: it could not be compared, or the candidate does not do that. */
+bool report_skipped(tt_outcome o);
 /* Characters of a path that name what was checked; the case, which differs
  * between runs, comes after them: "op.linear.tiny n=64 c=16 seed 1". */
 size_t report_name(const char *path);

@@ -24,17 +24,12 @@ static void text_put_number(FILE *f, double x)
 static void text_put_verdict(FILE *f, const tt_verdict *v)
 {
     fprintf(f, "%-10s", tt_outcome_name(v->outcome));
-    if (v->m.broken) { /* the finite elements alone would look equal */
-        for (int i = 0; i < 3; i++) fprintf(f, " %9s", "nan");
-        text_put_number(f, v->ratio);
-    } else if (v->m.n > 0) {
-        text_put_number(f, v->m.max_abs);
-        text_put_number(f, v->m.rel_l2);
-        text_put_number(f, v->m.snr_db);
-        text_put_number(f, v->ratio);
-    } else {
-        for (int i = 0; i < 4; i++) text_put_number(f, NAN);
-    }
+    const double x[] = {v->m.max_abs, v->m.rel_l2, v->m.snr_db, v->ratio};
+    for (int i = 0; i < 4; i++)
+        if (i < 3 && v->m.broken) /* the finite ones alone would look equal */
+            fprintf(f, " %9s", "nan");
+        else
+            text_put_number(f, v->m.n > 0 ? x[i] : NAN);
     fputs("  ", f);
     utf8_print(f, v->path);
     if (*v->op) fprintf(f, " (%s)", v->op);
@@ -63,11 +58,11 @@ static void put_counts(FILE *f, const tt_report *r)
 }
 
 /* Verdicts of one kind, cut after SHOWN; passes go with the failures. */
-static void put_list(FILE *f, const tt_report *r, bool unchecked, bool all)
+static void put_list(FILE *f, const tt_report *r, bool skipped, bool all)
 {
     int64_t shown = 0, hidden = 0;
     for (const verdict_item *i = r->first; i; i = i->next) {
-        if ((i->v.outcome == TT_UNCHECKED) != unchecked) continue;
+        if (report_skipped(i->v.outcome) != skipped) continue;
         if (!all && i->v.outcome == TT_PASS) continue;
         if (!all && shown >= SHOWN) {
             hidden++;
@@ -80,7 +75,7 @@ static void put_list(FILE *f, const tt_report *r, bool unchecked, bool all)
     }
     if (hidden)
         fprintf(f, "and %lld more%s\n", (long long)hidden,
-                unchecked ? " that were not judged" : "");
+                skipped ? " that were not judged" : "");
 }
 
 /* Every curve by itself. */

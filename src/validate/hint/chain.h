@@ -51,7 +51,7 @@ typedef struct chain {
     size_t end_bytes, end_size;  /* size of an element                        */
     int at;                  /* the link under trial                          */
     int64_t rows;            /* of the latest col_moment                      */
-    bool together;           /* all rope calls make the same mistake          */
+    bool together;           /* all calls of its kind make the same mistake   */
     int others, sums;        /* latest last; of attention, of its keys' rope,
                                 and of the sums of modulations                */
     chain_other other[OTHERS_MOST], keys[OTHERS_MOST], table[OTHERS_MOST];
@@ -67,6 +67,8 @@ void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
  * `together` other calls of its kind make the same mistake `fault`. False: the
  * end does not depend on it. */
 bool chain_end(chain *c, const double *trial, const void *fault, double *out);
+/* The same when links are these calls; NULL: as they were. */
+bool chain_end_of(chain *c, const op_call *const *own, double *out);
 /* The same when the links of this set, bit i for link i, run on `ops`. */
 bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out);
 

@@ -311,6 +311,19 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     return end->fits && end->best < before;
 }
 
+/* A port has a mistake in its function, so in all calls of it: the first of
+ * several of its kind, when i is the last; -1: it is not. */
+static int first_of_many(const chain *c, int i)
+{
+    int first = -1;
+    for (int k = 0; k < c->n; k++) {
+        if (c->link[k].q.kind != c->link[i].q.kind) continue;
+        if (k > i) return -1;
+        if (first < 0) first = k;
+    }
+    return first < i ? first : -1;
+}
+
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                 const tt_verdict *v, char *out, size_t size)
 {
@@ -333,11 +346,13 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     if (wrong && sample_deviation(&end, c, name))
         snprintf(of, sizeof of, "col_moment");
     if (wrong)
-        for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--)
-            for (int together = c->link[i].q.kind == OP_ROPE; together >= 0;
-                 together--)
-                if (link_explains(&end, c, i, together, name))
-                    chain_link_name(c, i, together, of, sizeof of);
+        for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {
+            const int first = first_of_many(c, i);
+            if (first >= 0 && link_explains(&end, c, first, true, name))
+                chain_link_name(c, first, true, of, sizeof of);
+            if (!hint_settled(&end) && link_explains(&end, c, i, false, name))
+                chain_link_name(c, i, false, of, sizeof of);
+        }
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);
     if (end.fits)
         snprintf(out, size, "%s: %.125s%s%s", of, end.text, *where ? ", " : "",

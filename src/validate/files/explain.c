@@ -48,6 +48,8 @@ struct tt_explain {
     char path[256];            /* under which calls are counted ...           */
     int nth[OP_KINDS];         /* ... of each kind                            */
     chain_other last_keys;
+    tt_arena blocks[OTHERS_MOST];      /* of chain.block                      */
+    int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
     char found[192];
@@ -131,6 +133,7 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     l->q = q;
     l->ops = tt_ops_class(tt_ops_default(), ctx->ops->cls);
     l->out_was = out_was;
+    l->like = e->like;
     l->bytes = call_out_bytes(&l->q);
     if (kind == OP_COL_MOMENT) e->c.rows = l->q.n;
     call_inputs(&l->q, &l->was);
@@ -234,27 +237,76 @@ static void keep_pass(tt_explain *e, tt_ctx *ctx, const op_call *q, bool cross)
     c->others++;
 }
 
-/* A modulation's table of another block. */
-static void keep_table(tt_explain *e, tt_ctx *ctx, const op_call *q)
+/* The weights of a call, NULL: it has none. Those of a sum are a modulation's.
+ */
+static const void *weights(const tt_explain *e, const op_call *q)
 {
-    chain *c = &e->c;
-    const int64_t n = q->n * q->c;
-    if (c->tables == OTHERS_MOST || (size_t)n * sizeof *q->y > SUM_MOST) return;
-    for (int i = 0; i < c->tables; i++)
-        if (same_block(c->table[i].path, ctx->path)) return;
-    chain_other *o = &c->table[c->tables];
-    o->q = *q;
-    o->q.y = copy_of(ctx, &e->lasting, q->y, (size_t)n * sizeof *q->y);
-    snprintf(o->path, sizeof o->path, "%.95s", ctx->path);
-    c->tables += o->q.y != NULL;
+    switch (q->kind) {
+    case OP_LINEAR: return q->w->data;
+    case OP_CONV: return q->conv.w->data;
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: return q->a;
+    case OP_ADD:
+        return strstr(e->path, "/block.") && e->nth[OP_ADD] == 1 ? q->y : NULL;
+    /* made anew for every prompt: told by its place */
+    case OP_ATTENTION:
+        return q->attn.rel_bias ? e->nth + e->nth[OP_ATTENTION] : NULL;
+    default: return NULL;
+    }
 }
 
-/* A call that is no part of the chain: what it reads may be what theirs did. */
+static char module_of(const char *path)
+{
+    return !strncmp(path, "text", 4) ? 't' : !strncmp(path, "vae", 3) ? 'v'
+                                                                       : 'd';
+}
+
+/* Where the weights of a call are in chain.like; -1: it has none. Those of one
+ * module alone are kept, for others may not be loaded any more. */
+static int keep_like(tt_explain *e, tt_ctx *ctx, const op_call *q)
+{
+    chain *c = &e->c;
+    const void *at = weights(e, q);
+    if (!at || module_of(ctx->path) != module_of(e->name)) return -1;
+    for (int i = 0; i < c->likes; i++)
+        if (c->like[i].at == at) return i;
+    if (!c->like)
+        c->like = tt_alloc0(ctx, &e->lasting, LIKES_MOST, sizeof *c->like,
+                            "weights");
+    if (!c->like || c->likes == LIKES_MOST) return -1;
+    chain_like *l = &c->like[c->likes];
+    const char *block = strstr(ctx->path, "block.");
+    *l = (chain_like){.q = *q, .at = at};
+    if (q->w) l->w = *q->w, l->q.w = NULL;
+    if (q->kind == OP_CONV) l->w = *q->conv.w;
+    if (q->attn.rel_bias)
+        l->q.attn.rel_bias = copy_of(ctx, &e->lasting, q->attn.rel_bias,
+            (size_t)(q->attn.H * (2 * q->attn.N - 1)) * sizeof (tt_real));
+    snprintf(l->path, sizeof l->path, "%.40s", block ? block : "");
+    if (module_of(ctx->path) == 't')            /* two norms in each block */
+        snprintf(l->path, sizeof l->path, "block.%d",
+                 (e->nth[OP_RMS_NORM] - 1) / 2);
+    return c->likes++;
+}
+
+/* Attention of another block in the same pass. */
+static void keep_block(tt_explain *e, tt_ctx *ctx, const op_call *q)
+{
+    chain *c = &e->c;
+    const char *block = strstr(e->name, "block.");
+    const int64_t n = block ? block - e->name : 0;
+    if (!n || strncmp(e->name, ctx->path, (size_t)n)
+        || c->blocks == OTHERS_MOST) return;
+    take_other(ctx, &e->blocks[c->blocks], &c->block[c->blocks], q);
+    c->blocks++;
+}
+
+/* What a call reads may be what theirs read in another. */
 static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
                        const void *args)
 {
     op_call q;
     const char *last = strrchr(e->name, '/');
+    e->like = -1;
     if (e->found[0] || (e->done && !e->waiting) || ctx->status) return;
     if (strcmp(ctx->path, e->path)) {
         memset(e->nth, 0, sizeof e->nth);
@@ -264,19 +316,14 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     const bool cross = last && !strcmp(last, "/cross_attn");
     const bool self = last && !strcmp(last, "/self_attn");
     const bool here = !strncmp(ctx->path, e->name, strlen(ctx->path));
-    if (kind == OP_ATTENTION && here && !e->done) {
-        call_take(&q, kind, args);
-        if (q.attn.rel_bias && call_cost(&q) <= WORK_MOST) {
-            keep_pass(e, ctx, &q, true);
-            snprintf(e->c.other[e->c.others - 1].path, 32, "block.%d", nth);
-        }
-    }
-    if (here) return;
-    if (kind != OP_ADD && kind != OP_ROPE && kind != OP_ATTENTION) return;
     call_take(&q, kind, args);
-    if (call_cost(&q) > WORK_MOST) return;
-    if (kind == OP_ADD && nth == 0 && !same_block(ctx->path, e->name))
-        keep_table(e, ctx, &q);
+    e->like = keep_like(e, ctx, &q);
+    if ((kind != OP_ROPE && kind != OP_ATTENTION)
+        || call_cost(&q) > WORK_MOST) return;
+    if (here) return;
+    if (kind == OP_ATTENTION && !same_block(ctx->path, e->name)
+        && nth == (cross ? 1 : 0) && (self || cross))
+        keep_block(e, ctx, &q);
     if (e->done || !same_block(ctx->path, e->name)) return;
     if (kind == OP_ROPE && nth == 0 && self)
         take_other(ctx, &e->keys, &e->last_keys, &q);
@@ -433,6 +480,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
         tt_arena_free(&e->pass[i]);
         tt_arena_free(&e->of_keys[i]);
     }
+    for (int i = 0; i < OTHERS_MOST; i++) tt_arena_free(&e->blocks[i]);
     tt_arena_free(&e->keys);
     tt_arena_free(&e->lasting);
     free(e->got);

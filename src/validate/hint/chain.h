@@ -14,7 +14,7 @@
 
 #include "validate/hint/hint.h"
 
-enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4 };
+enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4, LIKES_MOST = 2048 };
 
 /* One call: copies of what it read, and of its result. */
 typedef struct chain_link {
@@ -25,7 +25,17 @@ typedef struct chain_link {
     const char *out_was;     /* where its result was                          */
     char *out;
     size_t bytes;
+    int like;                /* its weights in chain.like; -1: it has none    */
 } chain_link;
+
+/* Weights of a call, in the order in which calls of the model first had them.
+ * They lie where the model has them. */
+typedef struct chain_like {
+    op_call q;
+    tt_tensor w;
+    const void *at;
+    char path[48];
+} chain_like;
 
 /* An operator of another pass or block, with copies of what it read. */
 typedef struct chain_other {
@@ -54,9 +64,12 @@ typedef struct chain {
     bool together;           /* all calls of its kind make the same mistake   */
     int others, sums;        /* latest last; of attention, of its keys' rope,
                                 and of the sums of modulations                */
-    chain_other other[OTHERS_MOST], keys[OTHERS_MOST], table[OTHERS_MOST];
-    int tables;
+    chain_other other[OTHERS_MOST], keys[OTHERS_MOST];
     chain_sum sum[SUMS_MOST];
+    int blocks, likes;       /* attention of other blocks, in this pass       */
+    chain_other block[OTHERS_MOST];
+    chain_like *like;
+    int64_t trials;          /* that may still be made of arrays in any order */
 } chain;
 
 /* The operands of q that are at `from` are at `to`. */
@@ -90,6 +103,11 @@ void chain_link_name(const chain *c, int i, bool together, char *out,
  * counted twice, stale, or at each other's place. */
 void hint_model(hint *h, const char *name);
 void hint_window(hint *h);
+/* What belongs to another call: weights of another layer or of a whole block,
+ * keys and values of another block, parts of products that are fused (other.c).
+ */
+void hint_other(hint *h);
+void hint_other_block(hint *end, chain *c);
 /* Is this link the sum of a modulation that others of the chain read? */
 bool chain_modulation(const chain *c, int i);
 /* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */

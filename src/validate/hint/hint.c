@@ -20,6 +20,7 @@
 #define TIMES_EARNED 4   /* what an explanation may leave, in units of earned */
 #define TIMES_SMALLER 20
 #define LEAST_SMALLER 3
+#define TRIALS_WORK ((int64_t)1 << 31)
 
 double *hint_doubles(hint *h, int64_t n)
 {
@@ -345,6 +346,13 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     const bool wrong = !ctx->status && take_stock(&end, &worst);
     if (wrong && sample_deviation(&end, c, name))
         snprintf(of, sizeof of, "col_moment");
+    if (wrong) {
+        int64_t work = 1;
+        for (int i = 0; i < c->n; i++) work += call_cost(&c->link[i].q);
+        c->trials = TRIALS_WORK / work;
+        hint_other_block(&end, c);
+        if (end.fits) snprintf(of, sizeof of, "another block");
+    }
     if (wrong)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {
             const int first = first_of_many(c, i);

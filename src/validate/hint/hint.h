@@ -75,6 +75,22 @@ void hint_cut(hint *h, const tt_arith *arith);
 void hint_values(hint *h);        /* of the data alone: signs, factors, sums  */
 void hint_order(hint *h);         /* of the data alone: what stands where     */
 
+/* An array [dim] that lies in memory with its axes in another order: element i
+ * of what lies there is element hint_axes_from(a, i) of the right one. */
+enum { AXES_MOST = 4 };
+typedef struct hint_axes {
+    int n;
+    int64_t dim[AXES_MOST];
+    int order[AXES_MOST];
+    bool both;               /* written so, or read so                        */
+    char what[128];
+} hint_axes;
+int64_t hint_axes_from(const hint_axes *a, int64_t i);
+typedef void (*hint_axes_fn)(void *user, const hint_axes *a);
+/* All orders of its axes, of rows as frames, height and width, and of its last
+ * axis as two or three. */
+void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user);
+
 /* "only rows 12 to 16 of 17", "" when nearly everything is wrong. */
 void hint_where(const hint *h, char *out, size_t size);
 /* What stands at the wrong elements when no trial fits; false: nothing to be

@@ -92,13 +92,6 @@ static void sums(hint *h)
     const chain *c = h->chain;
     const int64_t n = q->n * q->c;
     op_call own = *q;
-    for (int i = 0; i < c->tables; i++) {
-        const chain_other *o = &c->table[i];
-        const char *block = strstr(o->path, "block.");
-        own.y = o->q.y;
-        if (block && o->q.n * o->q.c == n)
-            hint_try_call(h, &own, "that of %s is taken", block);
-    }
     tt_real *x = tt_scratch(h->ctx, n);
     own = *q;
     own.x = x;
@@ -243,49 +236,68 @@ static void times(hint *h)
 
 /* ---- operands in another order ------------------------------------------- */
 
-/* Features of a patch are [channel, row, column]. */
-static void patches(hint *h)
+/* An array of the link under trial, its result (at NULL) or an operand. */
+typedef struct model_array {
+    hint *h;
+    const tt_real *at;
+    const char *name;
+    int64_t n;
+    tt_real *mine;
+} model_array;
+
+static void in_order(void *user, const hint_axes *o)
 {
-    static const char *const what[] = {
-        "rows and columns of a patch are exchanged",
-        "a patch is read channel fastest (its order is channel, row, column)"};
-    const op_call *q = h->q;
-    const int64_t C = q->c / 4;
-    op_call own = *q;
-    tt_real *x = tt_scratch(h->ctx, q->n * q->c);
-    for (int how = 0; x && q->c % 4 == 0 && how < 2; how++) {
-        for (int64_t i = 0; i < q->n * q->c; i++) {
-            const int64_t k = i % q->c, p = k % 4,
-                exchanged = p % 2 * 2 + p / 2;
-            x[i - k + (how ? p * C + k / 4 : k - p + exchanged)] = q->x[i];
-        }
-        own.x = x;
-        hint_try_call(h, &own, "%s", what[how]);
+    const model_array *a = user;
+    hint *h = a->h;
+    chain *c = h->chain;
+    op_call own = *h->q;
+    if (hint_settled(h) || c->trials-- < 0) return;
+    if (!a->at) {
+        for (int64_t i = 0; i < a->n; i++)
+            h->trial[i] = h->want[hint_axes_from(o, i)];
+        hint_try(h, h->trial, "%s: %s", a->name, o->what);
+        return;
     }
+    for (int64_t i = 0; i < a->n; i++)
+        a->mine[i] = a->at[hint_axes_from(o, i)];
+    void *const from[] = {(void *)(uintptr_t)a->at}, *const to[] = {a->mine};
+    chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+    hint_try_call(h, &own, "%s: %s", a->name, o->what);
 }
 
-/* The output of attention, [rows, H, D], read as [rows, D, H] and the like. */
-static void model_heads(hint *h)
+static void operand(hint *h, const char *name, const tt_real *at, int rank,
+                    const int64_t *dim)
+{
+    model_array a = {.h = h, .at = at, .name = name, .n = 1};
+    for (int i = 0; i < rank; i++) a.n *= dim[i];
+    const char *was = at ? chain_was(h->chain, at) : NULL;
+    const chain *c = h->chain;
+    for (int i = 0; was && i < c->at; i++)
+        if (was >= c->link[i].out_was
+            && was < c->link[i].out_was + c->link[i].bytes) return;
+    if (at && (!was || !(a.mine = tt_scratch(h->ctx, a.n)))) return;
+    hint_all_axes(rank, dim, in_order, &a);
+}
+
+/* Results and operands, axes of which may lie in another order. */
+static void arrays(hint *h)
 {
     const op_call *q = h->q;
-    const chain *c = h->chain;
-    const tt_attention_args *a = NULL;
-    for (int i = 0; i < c->at; i++)
-        if (c->link[i].q.kind == OP_ATTENTION
-            && c->link[i].out_was == chain_was(c, q->x))
-            a = &c->link[i].q.attn;
-    tt_real *x = a && a->H > 1 ? tt_scratch(h->ctx, q->n * q->c) : NULL;
-    op_call own = *q;
-    for (int how = 0; x && how < 2; how++) {
-        const int64_t n = how ? a->D : a->H, m = q->c / n;
-        for (int64_t i = 0; i < q->n * q->c; i++) {
-            const int64_t k = i % q->c;
-            x[i - k + k % m * n + k / m] = q->x[i];
-        }
-        own.x = x;
-        hint_try_call(h, &own, "its input is read as [D, H]: heads and "
-                      "channels are exchanged");
+    const tt_attention_args *a = &q->attn;
+    const tt_conv_args *v = &q->conv;
+    const int64_t row = a->H * a->D, K = a->N;
+    operand(h, "its result", NULL, h->rank, h->dim);
+    if (q->kind == OP_ATTENTION && a->q_stride == row)
+        operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
+    if (q->kind == OP_ATTENTION && a->kv_stride == row) {
+        operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
+        operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
     }
+    if (q->kind == OP_CONV && v->frame[v->kt - 1])
+        operand(h, "its input", v->frame[v->kt - 1], 3,
+                (int64_t[]){v->Hi, v->Wi, v->Cin});
+    if (q->x) operand(h, "its input", q->x, 2, (int64_t[]){q->n, q->c});
+    if (q->y) operand(h, "what is added", q->y, 2, (int64_t[]){q->n, q->c});
 }
 
 /* Every head has a statistic of its own; weights of all channels, or those of
@@ -314,48 +326,6 @@ static void norm_of_heads(hint *h)
     }
 }
 
-static bool model_same_shape(const tt_tensor *a, const tt_tensor *b)
-{
-    return a->rank == b->rank
-           && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
-}
-
-/* Could the weights of `o` be taken for those of `q`? */
-static bool takes_the_same(const op_call *o, const op_call *q)
-{
-    if (o->kind != q->kind) return false;
-    switch (q->kind) {
-    case OP_LINEAR:
-        return model_same_shape(o->w, q->w) && !o->b == !q->b;
-    case OP_CONV:
-        return model_same_shape(o->conv.w, q->conv.w) && !o->conv.b
-            == !q->conv.b;
-    case OP_RMS_NORM: case OP_CHANNEL_NORM:
-        return o->c == q->c && o->a && q->a && o->a != q->a;
-    default: return false;
-    }
-}
-
-/* Weights of another call of its kind and shape: of k for q, of one half for
- * the other. */
-static void siblings(hint *h)
-{
-    const chain *c = h->chain;
-    int nth = 0;
-    for (int i = 0; i < c->n; i++) {
-        const op_call *o = &c->link[i].q;
-        op_call own = *h->q;
-        nth += o->kind == own.kind;
-        if (i == c->at || !takes_the_same(o, &own)) continue;
-        if (own.kind == OP_LINEAR) own.w = o->w, own.b = o->b;
-        else if (own.kind == OP_CONV)
-            own.conv.w = o->conv.w, own.conv.b = o->conv.b;
-        else own.a = o->a;
-        hint_try_call(h, &own, "takes the weights of %s %d",
-                      op_name(own.kind), nth);
-    }
-}
-
 void hint_model(hint *h, const char *name)
 {
     const op_call *q = h->q;
@@ -368,11 +338,10 @@ void hint_model(hint *h, const char *name)
     case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
     case OP_LINEAR:
         if (ends_with(name, "/e")) times(h);
-        else if (ends_with(name, "tokens")) patches(h);
-        else model_heads(h);
         break;
     default: break;
     }
-    siblings(h);
+    hint_other(h);
+    if (!h->chain->together) arrays(h);
     tt_arena_reset(&h->ctx->scratch, mark);
 }

@@ -318,19 +318,6 @@ static void of_prompt(hint *h)
     }
 }
 
-/* The relative bias of another block of the text encoder. */
-static void of_bias(hint *h)
-{
-    const tt_attention_args *a = &h->q->attn;
-    for (int i = 0; i < h->chain->others; i++) {
-        const chain_other *o = &h->chain->other[i];
-        op_call own = *h->q;
-        own.attn.rel_bias = o->q.attn.rel_bias;
-        if (own.attn.rel_bias && o->q.attn.N == a->N && o->q.attn.H == a->H)
-            hint_try_call(h, &own, "the relative bias is that of %s", o->path);
-    }
-}
-
 void hint_window(hint *h)
 {
     const op_call *q = h->q;
@@ -341,10 +328,7 @@ void hint_window(hint *h)
         other_times(h, L);
         return;
     }
-    if (q->attn.rel_bias) {
-        of_bias(h);
-        return;
-    }
+    if (q->attn.rel_bias) return;
     for (int64_t d = 1; d <= 4; d++)
         if (q->attn.T % d == 0 && q->attn.N % (q->attn.T / d) == 0
             && q->attn.N / (q->attn.T / d) <= 64)

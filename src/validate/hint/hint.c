@@ -126,6 +126,14 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
     h->fault = NULL;
 }
 
+double hint_left(hint *h, const op_call *q)
+{
+    plain_call(h->ctx, q, NULL, h->trial);
+    if (h->ctx->status || !chain_end(h->chain, h->trial, NULL, h->end->trial))
+        return INFINITY;
+    return hint_measure(h->end, h->end->trial, NULL).rms;
+}
+
 void hint_try_each(hint *h, const hint_trial *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)

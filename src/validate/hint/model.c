@@ -138,14 +138,15 @@ static void model_other_factor(hint *h)
 typedef enum wave { WAVE_RIGHT, WAVE_SWAPPED, WAVE_PAIRS, WAVE_LAST } wave;
 
 /* The sinusoid of time t [half cosines, half sines] in every row. */
-static void at_time(tt_real *x, int64_t n, int64_t c, double t, wave how)
+static void at_time(tt_real *x, const op_call *q, double t, double base,
+                    wave how)
 {
-    const int64_t half = c / 2;
-    for (int64_t i = 0; i < n * half; i++) {
-        const int64_t k = i % half, row = i / half * c;
+    const int64_t half = q->c / 2;
+    for (int64_t i = 0; i < q->n * half; i++) {
+        const int64_t k = i % half, row = i / half * q->c;
         const double steps = (double)(how == WAVE_LAST ? half - 1 : half);
         double s, o;
-        tt_sincos(t * tt_pow(10000, -(double)k / steps), &s, &o);
+        tt_sincos(t * tt_pow(base, -(double)k / steps), &s, &o);
         const int64_t at = how == WAVE_PAIRS ? 2 * k : k;
         const int64_t far = how == WAVE_PAIRS ? 1 : half;
         x[row + at] = (tt_real)(how == WAVE_SWAPPED ? s : o);
@@ -170,15 +171,20 @@ static void other_waves(hint *h, tt_real *x, double right)
         {right, WAVE_PAIRS, "sines and cosines of the time are interleaved"},
         {right, WAVE_LAST, "frequencies of the time are counted by half - 1"},
         {right / 1000, WAVE_RIGHT, "the time is divided by 1000"},
+        {right * 1000, WAVE_RIGHT, "the time is multiplied by 1000"},
+        {-right, WAVE_RIGHT, "the time has the other sign"},
+        {1000 - right, WAVE_RIGHT, "the time runs the other way (1000 - t)"},
         {floor(right), WAVE_RIGHT, "the time is cut to a whole number"},
         {rint(right), WAVE_RIGHT, "the time is rounded to a whole number"},
         {(double)tt_format_round(TT_FMT_BF16, (float)right), WAVE_RIGHT,
          "the time is rounded to bf16"},
+        {(double)tt_format_round(TT_FMT_F16, (float)right), WAVE_RIGHT,
+         "the time is rounded to f16"},
     };
     op_call own = *q;
     own.x = x;
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        at_time(x, q->n, q->c, list[i].t, list[i].how);
+        at_time(x, q, list[i].t, 10000, list[i].how);
         hint_try_call(h, &own, "%s", list[i].what);
     }
 }
@@ -215,23 +221,58 @@ static void float_waves(hint *h, tt_real *x, double t)
     end->earned = earned;
 }
 
+/* What is left of the error at this time and base. */
+static double at_wave(hint *h, tt_real *x, double t, double base)
+{
+    op_call own = *h->q;
+    own.x = x;
+    at_time(x, h->q, t, base, WAVE_RIGHT);
+    return hint_left(h, &own);
+}
+
+/* The number in [lo, hi] that leaves least: steps first, then the best one's
+ * surroundings, ever closer. */
+static double solve(hint *h, tt_real *x, double right, bool base, double lo,
+                    double hi, int steps)
+{
+    double best = right, least = INFINITY, step = (hi - lo) / steps;
+    for (int i = 0; i <= steps; i++) {
+        const double v = lo + i * step, e = base
+            ? at_wave(h, x, right, tt_exp(v)) : at_wave(h, x, v, 10000);
+        if (e < least) least = e, best = v;
+    }
+    for (int i = 0; i < 40; i++, step /= 2)
+        for (int side = -1; side < 2; side += 2) {
+            const double v = best + side * step / 2, e = base
+                ? at_wave(h, x, right, tt_exp(v)) : at_wave(h, x, v, 10000);
+            if (e < least) least = e, best = v;
+        }
+    return best;
+}
+
 static void times(hint *h)
 {
     enum { STEPS = 1000 };
     const op_call *q = h->q;
     tt_real *x = tt_scratch(h->ctx, q->n * q->c);
     op_call own = *q;
-    if (!x || q->c < 4) return;
+    if (!x || q->c < 4 || !h->end) return;
     const double t = time_of(q), right = fabs(t - rint(t)) < 0.01 ? rint(t) : t;
     own.x = x;
     float_waves(h, x, right);
     other_waves(h, x, right);
-    for (int i = 0; i <= STEPS && !hint_settled(h); i++) {
-        if (i == (int)right) continue;
-        at_time(x, q->n, q->c, i, WAVE_RIGHT);
-        hint_try_call(h, &own, "the pass is made at time %d where %.6g belongs",
-                      i, right);
-    }
+    if (hint_settled(h)) return;
+    const double at = solve(h, x, right, false, 0, STEPS, STEPS),
+        whole = fabs(at - rint(at)) < 1e-3 ? rint(at) : at;
+    at_time(x, q, whole, 10000, WAVE_RIGHT);
+    hint_try_call(h, &own, "the pass is made at time %.6g where %.6g belongs",
+                  whole, right);
+    if (hint_settled(h) || right == 0) return;
+    const double log = solve(h, x, right, true, 1, 18, 170),
+        base = rint(tt_exp(log));
+    at_time(x, q, right, base, WAVE_RIGHT);
+    hint_try_call(h, &own, "the base of the time's frequencies is %.6g where "
+                  "10000 belongs", base);
 }
 
 /* ---- operands in another order ------------------------------------------- */
@@ -280,7 +321,7 @@ static void operand(hint *h, const char *name, const tt_real *at, int rank,
 }
 
 /* Results and operands, axes of which may lie in another order. */
-static void arrays(hint *h)
+static void arrays(hint *h, const char *name)
 {
     const op_call *q = h->q;
     const tt_attention_args *a = &q->attn;
@@ -296,7 +337,9 @@ static void arrays(hint *h)
     if (q->kind == OP_CONV && v->frame[v->kt - 1])
         operand(h, "its input", v->frame[v->kt - 1], 3,
                 (int64_t[]){v->Hi, v->Wi, v->Cin});
-    if (q->x) operand(h, "its input", q->x, 2, (int64_t[]){q->n, q->c});
+    if (q->x)
+        operand(h, ends_with(name, "tokens") ? "order of a patch (channel, row, "
+                "column)" : "its input", q->x, 2, (int64_t[]){q->n, q->c});
     if (q->y) operand(h, "what is added", q->y, 2, (int64_t[]){q->n, q->c});
 }
 
@@ -342,6 +385,6 @@ void hint_model(hint *h, const char *name)
     default: break;
     }
     hint_other(h);
-    if (!h->chain->together) arrays(h);
+    if (!h->chain->together) arrays(h, name);
     tt_arena_reset(&h->ctx->scratch, mark);
 }

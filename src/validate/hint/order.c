@@ -139,6 +139,11 @@ static void order_text(const hint_axes *a, char *out, size_t size)
     size_t at = 0;
     while (a->order[lo] == lo) lo++;
     while (a->order[hi] == hi) hi--;
+    if (hi == lo + 1 && a->dim[lo] == a->dim[hi]) {
+        snprintf(out, size, "[j, i] of [%lld, %lld] where [i, j]",
+                 (long long)a->dim[lo], (long long)a->dim[hi]);
+        return;
+    }
     for (int right = 0; right < 2; right++)
         for (int k = lo; k <= hi && at < size; k++)
             at += (size_t)snprintf(out + at, size - at, "%s%lld%s",

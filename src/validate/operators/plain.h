@@ -143,6 +143,9 @@ typedef struct rope_fault {
     bool one_spectrum;        /* theta from the index over all pairs          */
     bool by_row;              /* positions counted by token                   */
     bool back;                /* sign of the angle flipped                    */
+    int only;                 /* 1 + the axis whose base or sign it is; 0: all*/
+    tt_format table;          /* of sines and cosines; TT_FMT_F32: not        */
+    int64_t from, to;         /* pairs of a head that alone are rotated       */
     double factor;            /* of the positions, when not 0                 */
     bool swap;                /* sin and cos exchanged                        */
     bool grid_exchanged;      /* rows and columns of a grid                  */

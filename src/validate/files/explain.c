@@ -227,7 +227,8 @@ static void keep_pass(tt_explain *e, tt_ctx *ctx, const op_call *q, bool cross)
     }
     take_other(ctx, &e->pass[c->others], &c->other[c->others], q);
     c->keys[c->others].q.kind = OP_ADD;              /* no keys known */
-    if (!cross && e->last_keys.q.x && e->last_keys.q.n == a->N) {
+    if (!cross && e->last_keys.q.x && e->last_keys.q.n >= a->N) {
+        e->last_keys.q.n = a->N;             /* without those of the queries */
         tt_arena_free(&e->of_keys[c->others]);
         c->keys[c->others] = e->last_keys;           /* theirs from here on */
         e->of_keys[c->others] = e->keys;
@@ -300,6 +301,32 @@ static void keep_block(tt_explain *e, tt_ctx *ctx, const op_call *q)
     c->blocks++;
 }
 
+/* Keys that are about to be rotated, and those that were since the first. */
+static void keep_keys(tt_explain *e, tt_ctx *ctx, const op_call *q, bool first)
+{
+    chain_other was = e->last_keys;
+    tt_arena before = e->keys;
+    const size_t row = (size_t)q->c * sizeof *q->x, at = 3 * sizeof *q->pos;
+    if (first || !was.q.x) {
+        take_other(ctx, &e->keys, &e->last_keys, q);
+        return;
+    }
+    e->keys = (tt_arena){0};
+    const size_t n = (size_t)was.q.n, m = (size_t)q->n;
+    char *x = tt_alloc(ctx, &e->keys, (int64_t)(n + m), row, "keys");
+    char *pos = tt_alloc(ctx, &e->keys, (int64_t)(n + m), at, "positions");
+    if (!ctx->status) {
+        memcpy(x, was.q.x, n * row);
+        memcpy(x + n * row, q->x, m * row);
+        memcpy(pos, was.q.pos, n * at);
+        memcpy(pos + n * at, q->pos, m * at);
+        e->last_keys.q.x = (const tt_real *)(const void *)x;
+        e->last_keys.q.pos = (const int32_t *)(const void *)pos;
+        e->last_keys.q.n += q->n;
+    }
+    tt_arena_free(&before);
+}
+
 /* What a call reads may be what theirs read in another. */
 static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
                        const void *args)
@@ -325,8 +352,7 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
         && nth == (cross ? 1 : 0) && (self || cross))
         keep_block(e, ctx, &q);
     if (e->done || !same_block(ctx->path, e->name)) return;
-    if (kind == OP_ROPE && nth == 0 && self)
-        take_other(ctx, &e->keys, &e->last_keys, &q);
+    if (kind == OP_ROPE && self) keep_keys(e, ctx, &q, nth == 0);
     if (kind == OP_ATTENTION && nth == (cross ? 1 : 0) && (self || cross))
         keep_pass(e, ctx, &q, cross);
 }

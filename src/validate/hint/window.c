@@ -10,6 +10,7 @@
  *         the cache in the pass before was kept (chain.other, chain.keys). */
 #include "validate/hint/chain.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,24 +264,236 @@ static void shifted(window *w)
             }
 }
 
-/* The rope call whose result attention reads as keys; NULL: there is none. */
-static const op_call *rope_of(const hint *h)
+/* ---- any window ---------------------------------------------------------- */
+
+/* A window is solved for: in every round the one change is made that leaves
+ * least. Frames may be at any time, and hold what any frame of this pass or of
+ * those before it held. */
+enum { FRAMES_MOST = 32, ITEMS_MOST = 96, FAR_MOST = 32, ROUNDS = 12 };
+
+typedef struct item {
+    const tt_real *k, *v;      /* NULL: zeros                                 */
+    int64_t place;
+    const char *path;          /* of the pass; NULL: of this one              */
+} item;
+
+typedef struct solver {
+    window *w;
+    int items;
+    item item[ITEMS_MOST];
+    int k[FRAMES_MOST], v[FRAMES_MOST];
+    int32_t t[FRAMES_MOST];
+    double left;
+    double *wide;
+} solver;
+
+static void lay(const solver *s)
+{
+    const window *w = s->w;
+    const size_t bytes = (size_t)(w->L * w->row) * sizeof *w->x;
+    begin_trial(s->w);
+    for (int64_t f = 0; f < w->n; f++) {
+        const item *k = &s->item[s->k[f]], *v = &s->item[s->v[f]];
+        tt_real *x = w->x + f * w->L * w->row, *y = w->v + f * w->L * w->row;
+        if (k->k) memcpy(x, k->k, bytes);
+        else memset(x, 0, bytes);
+        if (v->v) memcpy(y, v->v, bytes);
+        else memset(y, 0, bytes);
+        for (int64_t i = 0; i < w->L; i++)
+            w->pos[3 * (f * w->L + i)] = s->t[f];
+    }
+}
+
+/* The attention that reads it. Times may lie outside of the table. */
+static op_call solved(const solver *s)
+{
+    const window *w = s->w;
+    op_call own = *w->h->q, rope = *w->rope;
+    lay(s);
+    rope.x = w->x;
+    rope.pos = w->pos;
+    plain_call(w->h->ctx, &rope, &(rope_fault){.factor = 1}, s->wide);
+    for (int64_t i = 0; i < call_count(&rope); i++)
+        w->k[i] = (tt_real)s->wide[i];
+    own.attn.k = w->k;
+    own.attn.v = w->v;
+    return own;
+}
+
+static void attempt(solver *best, solver *s)
+{
+    const op_call own = solved(s);
+    s->left = hint_left(s->w->h, &own);
+    if (s->left < best->left) *best = *s;
+}
+
+static void other_time(const solver *was, solver *best, int64_t f)
+{
+    for (int d = -FAR_MOST; d <= FAR_MOST; d++)
+        for (int all = 0; all < 2; all++) {
+            solver s = *was;
+            for (int64_t i = all ? 0 : f; i <= f; i++) s.t[i] += d;
+            if (d && (f || !all)) attempt(best, &s);
+        }
+}
+
+static void other_content(const solver *was, solver *best, int64_t f)
+{
+    for (int i = 0; i < was->items; i++)
+        for (int which = ONLY_K; which <= BOTH; which++) {
+            solver s = *was;
+            if (which & ONLY_K) s.k[f] = i;
+            if (which & ONLY_V) s.v[f] = i;
+            attempt(best, &s);
+        }
+}
+
+/* Items of a pass, but those that are there already. */
+static void items_of(solver *s, const tt_real *k, const tt_real *v, int64_t n,
+                     const char *path)
+{
+    const int64_t size = s->w->L * s->w->row;
+    for (int64_t f = 0; f < n; f++) {
+        bool known = false;
+        for (int i = 0; i < s->items && path; i++)
+            known |= s->item[i].k && !memcmp(s->item[i].k, k + f * size,
+                                             (size_t)size * sizeof *k)
+                     && !memcmp(s->item[i].v, v + f * size,
+                                (size_t)size * sizeof *v);
+        if (!known && s->items < ITEMS_MOST)
+            s->item[s->items++] = (item){k + f * size, v + f * size, f, path};
+    }
+}
+
+static void say_times(const solver *s, char *out, size_t size)
+{
+    const int64_t n = s->w->n;
+    size_t at = 0;
+    int64_t same = 0;
+    const int32_t *pos = s->w->rope->pos;
+    while (same < n && s->t[same] - pos[3 * same * s->w->L]
+           == s->t[0] - pos[0]) same++;
+    bool rest = true;
+    for (int64_t f = same; f < n; f++)
+        rest &= s->t[f] == pos[3 * f * s->w->L];
+    if (rest && same < n) {
+        snprintf(out, size, "%d positions are left out behind the first %lld "
+                 "frames", pos[0] - s->t[0], (long long)same);
+        return;
+    }
+    at = (size_t)snprintf(out, size, "times of frames, next to the queries:");
+    for (int64_t f = 0; f < n && at < size; f++)
+        at += (size_t)snprintf(out + at, size - at, "%s %d", f ? "," : "",
+                               s->t[f]);
+    for (int64_t f = 0; f < n && at < size; f++)
+        at += (size_t)snprintf(out + at, size - at, "%s %d", f ? "," :
+                               " where", pos[3 * f * s->w->L]);
+    if (at < size) snprintf(out + at, size - at, " belong");
+}
+
+static void say_content(const solver *s, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (int64_t f = 0; f < s->w->n && at < size; f++)
+        for (int part = 0; part < 2; part++) {
+            const int i = part ? s->v[f] : s->k[f];
+            const bool both = s->k[f] == s->v[f];
+            if (i == f || (part && both)) continue;
+            const item *o = &s->item[i];
+            at += (size_t)snprintf(out + at, size - at, "%s%s at place %lld ",
+                at ? "; " : "", both ? "K and V" : part ? "V" : "K",
+                (long long)f);
+            if (at >= size) break;
+            at += !o->k ? (size_t)snprintf(out + at, size - at, "are zero")
+                : (size_t)snprintf(out + at, size - at, "stood at place %lld%s",
+                                   (long long)o->place, o->path ? " before"
+                                                                : "");
+            if (at >= size) break;
+        }
+}
+
+static void solve_window(window *w)
+{
+    const chain *c = w->h->chain;
+    const int64_t cost = call_cost(w->h->q);
+    solver s = {.w = w, .left = INFINITY};
+    char what[160];
+    if (w->n > FRAMES_MOST || cost * w->n * 2 * FAR_MOST * 4 > WORK_MOST)
+        return;
+    s.wide = hint_doubles(w->h, w->h->q->attn.N * w->row);
+    items_of(&s, w->rope->x, w->h->q->attn.v, w->n, NULL);
+    for (int i = c->others - 1; i >= 0; i--)
+        if (c->keys[i].q.kind == OP_ROPE
+            && c->keys[i].q.n == c->other[i].q.attn.N)
+            items_of(&s, c->keys[i].q.x, c->other[i].q.attn.v,
+                     c->keys[i].q.n / w->L, c->other[i].path);
+    if (s.items < ITEMS_MOST) s.item[s.items++] = (item){0};
+    for (int64_t f = 0; f < w->n; f++)
+        s.k[f] = s.v[f] = (int)f, s.t[f] = w->rope->pos[3 * f * w->L];
+    if (w->h->ctx->status) return;
+    const solver right = s;
+    for (int content = 0; content < 2; content++) {
+        solver best = right;
+        const int64_t n = w->n;
+        if (cost * n * s.items * 3 * 4 > WORK_MOST && content) return;
+        for (int round = 0; round < ROUNDS; round++) {
+            const solver was = best;
+            for (int64_t f = 0; f < n && !hint_settled(w->h); f++)
+                if (content) other_content(&was, &best, f);
+                else other_time(&was, &best, f);
+            if (!(best.left < 0.97 * was.left)) break;
+            if (content) say_content(&best, what, sizeof what);
+            else say_times(&best, what, sizeof what);
+            const op_call own = solved(&best);
+            hint_try_call(w->h, &own, "%s", what);
+            if (hint_settled(w->h)) return;
+        }
+    }
+}
+
+/* Values are rotated as the keys are. */
+static void values_rotated(window *w)
+{
+    op_call own = *w->h->q, rope = *w->rope;
+    rope.x = own.attn.v;
+    call_run(w->h->ctx, tt_ops_default(), &rope, w->v);
+    own.attn.v = w->v;
+    hint_try_call(w->h, &own, "V is rotated as well");
+}
+
+/* The rope call whose result attention reads as keys, put together where there
+ * are several; false: there is none. */
+static bool rope_of(hint *h, op_call *all)
 {
     const chain *c = h->chain;
     const char *was = chain_was(c, h->q->attn.k);
-    for (int i = 0; i < c->at; i++)
-        if (c->link[i].q.kind == OP_ROPE && c->link[i].out_was == was
-            && c->link[i].q.n == h->q->attn.N)
-            return &c->link[i].q;
-    return NULL;
+    const int64_t N = h->q->attn.N, row = h->q->attn.H * h->q->attn.D;
+    int64_t n = 0;
+    tt_real *x = tt_scratch(h->ctx, N * row);
+    int32_t *pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * N, sizeof *pos,
+                            "positions");
+    for (int i = 0; x && pos && was && i < c->at; i++) {
+        const op_call *q = &c->link[i].q;
+        if (q->kind != OP_ROPE || c->link[i].out_was
+            != was + n * row * (int64_t)sizeof *x || q->n + n > N) continue;
+        memcpy(x + n * row, q->x, (size_t)(q->n * row) * sizeof *x);
+        memcpy(pos + 3 * n, q->pos, (size_t)(3 * q->n) * sizeof *pos);
+        *all = *q;
+        n += q->n;
+    }
+    all->n = n;
+    all->x = x;
+    all->pos = pos;
+    return n == N && !h->ctx->status;
 }
 
-static void of_cache(hint *h)
+static void of_cache(hint *h, const op_call *rope)
 {
     const tt_attention_args *a = &h->q->attn;
     const chain *c = h->chain;
-    window w = {.h = h, .rope = rope_of(h), .row = a->H * a->D};
-    if (!w.rope || a->kv_stride != w.row) return;
+    window w = {.h = h, .rope = rope, .row = a->H * a->D};
+    if (a->kv_stride != w.row) return;
     w.L = window_frame_of(w.rope);
     if (a->N % w.L || a->T % w.L) return;
     w.n = a->N / w.L;
@@ -298,8 +511,10 @@ static void of_cache(hint *h)
                        ? w.keys->q.n / w.L : 0;
         if (!w.past_n || w.past->q.attn.N != w.keys->q.n) w.past = NULL;
     }
+    values_rotated(&w);
     if (w.past) others(&w);
     shifted(&w);
+    if (!hint_settled(h) && !h->end->fits) solve_window(&w);
 }
 
 /* Keys and values of the text that an earlier chunk was made with. */
@@ -333,8 +548,9 @@ void hint_window(hint *h)
         if (q->attn.T % d == 0 && q->attn.N % (q->attn.T / d) == 0
             && q->attn.N / (q->attn.T / d) <= 64)
             frames(h, q->attn.T / d);
-    if (rope_of(h)) {
-        of_cache(h);
+    op_call rope = {0};
+    if (rope_of(h, &rope)) {
+        of_cache(h, &rope);
         return;
     }
     of_prompt(h);

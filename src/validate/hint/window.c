@@ -346,6 +346,13 @@ static void other_content(const solver *was, solver *best, int64_t f)
             if (which & ONLY_V) s.v[f] = i;
             attempt(best, &s);
         }
+    for (int64_t g = 0; g < f; g++)
+        for (int which = ONLY_K; which <= BOTH; which++) {
+            solver s = *was;
+            if (which & ONLY_K) s.k[f] = was->k[g], s.k[g] = was->k[f];
+            if (which & ONLY_V) s.v[f] = was->v[g], s.v[g] = was->v[f];
+            attempt(best, &s);
+        }
 }
 
 /* Items of a pass, but those that are there already. */
@@ -374,14 +381,20 @@ static void say_times(const solver *s, char *out, size_t size)
     while (same < n && s->t[same] - pos[3 * same * s->w->L]
            == s->t[0] - pos[0]) same++;
     bool rest = true;
+    if (same == n) {
+        snprintf(out, size, "queries: frame position off by %+d next to "
+                 "the keys", pos[0] - s->t[0]);
+        return;
+    }
     for (int64_t f = same; f < n; f++)
         rest &= s->t[f] == pos[3 * f * s->w->L];
     if (rest && same < n) {
         snprintf(out, size, "%d positions are left out behind the first %lld "
-                 "frames", pos[0] - s->t[0], (long long)same);
+                 "frames (times of the video for those of the window?)", pos[0] - s->t[0], (long long)same);
         return;
     }
-    at = (size_t)snprintf(out, size, "times of frames, next to the queries:");
+    at = (size_t)snprintf(out, size, "frames are in another order, or at "
+                          "other times:");
     for (int64_t f = 0; f < n && at < size; f++)
         at += (size_t)snprintf(out + at, size - at, "%s %d", f ? "," : "",
                                s->t[f]);

@@ -255,7 +255,8 @@ static bool other_factor(named *t, const round_of *r, double *trial)
     const struct { double is; const char *what; } names[] = {
         {sqrt(D), ": 1/sqrt(D) is missing"},
         {1 / sqrt(D), ": 1/D where 1/sqrt(D) belongs"},
-        {(double)r->H, ": the sum of the heads where their mean belongs"},
+        {(double)r->H, ": the sum of the heads where their mean belongs, or "
+         "another temperature"},
         {(double)r->H * sqrt(D), ": neither 1/sqrt(D) nor a mean of heads"}};
     const char *what = "";
     for (int i = 3; i >= 0; i--)
@@ -270,6 +271,68 @@ static bool mass_is(named *t, const double *trial, const char *what)
     if (!named_gives(t, trial)) return false;
     snprintf(t->out, t->size, "GRAB's mass: %s", what);
     return true;
+}
+
+/* Queries or keys pooled by their largest or middle values. */
+static double pooled(double *x, int64_t n, bool median)
+{
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t k = i; k > 0 && x[k] < x[k - 1]; k--) {
+            const double y = x[k];
+            x[k] = x[k - 1], x[k - 1] = y;
+        }
+    return !median ? x[n - 1] : n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2])
+                                                   / 2;
+}
+
+static bool other_pooling(named *t, const round_of *r, const double *q,
+                          int64_t T, double *trial)
+{
+    double *one = named_capacity(t, r->width), *column = named_capacity(t, T);
+    for (int median = 0; one && column && median < 2; median++) {
+        for (int64_t i = 0; i < r->width; i++) {
+            for (int64_t k = 0; k < T; k++) column[k] = q[k * r->width + i];
+            one[i] = pooled(column, T, median);
+        }
+        mass(trial, r, one, 0, r->width);
+        if (mass_is(t, trial, median ? "the median of the queries where their "
+                    "mean belongs" : "the largest queries (max) where their "
+                    "mean belongs")) return true;
+    }
+    return false;
+}
+
+/* Another function of the logits, which the right masses tell up to a constant:
+ * the mean queries and keys give them. */
+static bool other_function(named *t, const round_of *r, const double *q,
+                           double *trial)
+{
+    static const char *const what[] = {
+        "sigmoid of the logits where their softmax belongs",
+        "sigmoid of the logits, divided by their sum, where softmax belongs",
+        "the logits themselves where their softmax belongs",
+        "the cosine of mean queries and keys in place of the logits",
+        "the softmax of the cosine of mean queries and keys"};
+    const double D = (double)(r->width / r->H);
+    for (int how = 0; how < 5; how++) {
+        double sum = 0;
+        for (int64_t c = 0; c < r->P; c++) {
+            double qk = 0, qq = 0, kk = 0;
+            for (int64_t i = 0; i < r->width; i++) {
+                qk += q[i] * r->mean[c][i];
+                qq += q[i] * q[i];
+                kk += r->mean[c][i] * r->mean[c][i];
+            }
+            const double logit = qk / ((double)r->H * sqrt(D));
+            trial[c] = how < 2 ? 1 / (1 + tt_exp(-logit)) : how == 2 ? logit
+                       : qk / sqrt(qq * kk);
+            sum += trial[c];
+        }
+        for (int64_t c = 0; how == 1 && c < r->P; c++) trial[c] /= sum;
+        if (how == 4) frames_softmax(trial, r->P);
+        if (mass_is(t, trial, what[how])) return true;
+    }
+    return false;
 }
 
 static bool other_queries(named *t, const round_of *r, const double *q,
@@ -316,19 +379,20 @@ bool frames_mass(named *t)
     double *trial = named_capacity(t, t->n);
     if (!trial || !begin_round(t, &r) || r.P != t->n) return false;
     const double *q = frames_queries(t, &r, &T);
-    if (other_factor(t, &r, trial)) return true;
-    if (!q || T < 1 || !find_keys(t, &r, KEYS_RIGHT)) return false;
+    if (!q || T < 1 || !find_keys(t, &r, KEYS_RIGHT))
+        return other_factor(t, &r, trial);
     const double *mean = mean_of(t, q, T, r.width);
     if (!mean) return false;
     mass(trial, &r, mean, 0, r.width);
-    if (!named_rule(t, trial)) return false;
-    if (other_queries(t, &r, q, T, trial)) return true;
+    if (!named_rule(t, trial)) return other_factor(t, &r, trial);
+    if (other_function(t, &r, mean, trial) || other_queries(t, &r, q, T, trial)
+        || other_pooling(t, &r, q, T, trial)) return true;
     for (int how = 1; how < KEYS; how++) {
         if (!find_keys(t, &r, how)) continue;
         mass(trial, &r, mean, 0, r.width);
         if (mass_is(t, trial, what[how])) return true;
     }
-    return false;
+    return other_factor(t, &r, trial);
 }
 
 /* ---- diversity, score, picks --------------------------------------------- */
@@ -626,9 +690,15 @@ bool frames_within(named *t, double *trial)
             if (set >> i & 1) m += p.mean[i][k], n++;
         for (int64_t i = 0; i < p.n; i++)
             if (set >> i & 1) between += pow(p.mean[i][k] - m / n, 2) / n;
-        trial[k] = sqrt(fmax(0, t->want[k] * t->want[k] - between));
+        trial[k] = sqrt(between);
+        none[k] = sqrt(fmax(0, t->want[k] * t->want[k] - between));
     }
-    if (!set || !named_gives(t, trial)) return false;
+    if (set && named_gives(t, trial)) {
+        snprintf(t->out, t->size, "only what lies between the means of frames: "
+                 "the variance within each is left out");
+        return true;
+    }
+    if (!set || !named_gives(t, none)) return false;
     snprintf(t->out, t->size, "the variances of the frames are averaged: what "
              "their means differ is left out");
     return true;

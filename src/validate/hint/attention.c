@@ -98,6 +98,9 @@ static void masks_and_sums(hint *h)
          "exp overflows or vanishes: the maximum is not subtracted"},
         {true, F(.sum = SUM_PLUS_ONE), "one is added to the sum of the weights "
          "(a zero logit takes part)"},
+        {true, F(.sum = SUM_SIGMOID), "sigmoid instead of softmax"},
+        {true, F(.sum = SUM_SIGMOID_DIVIDED), "sigmoid instead of exp in the "
+         "softmax"},
     };
     HINT_TRY_EACH(h, list);
     for (int64_t n = 512; n >= 16; n /= 2)

@@ -56,7 +56,7 @@ typedef enum bias_fault {
 
 typedef enum sum_fault {
     SUM_RIGHT, SUM_NONE, SUM_UNDIVIDED, SUM_OVER_QUERIES, SUM_OVERFLOW,
-    SUM_PLUS_ONE
+    SUM_PLUS_ONE, SUM_SIGMOID, SUM_SIGMOID_DIVIDED
 } sum_fault;
 
 typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
@@ -161,7 +161,8 @@ typedef enum mix_form {
     MODULATE_SHIFT_FIRST, MODULATE_ONE_MINUS, MODULATE_MINUS_SHIFT,
     MODULATE_SWAPPED_NO_ONE, MODULATE_DIVIDED,
     GATE_NONE, GATE_ALONE, GATE_MINUS, GATE_X, GATE_PLUS_ONE, GATE_BOTH,
-    GATE_TWICE
+    GATE_TWICE, GATE_TANH, GATE_SIGMOID, GATE_DOUBLE, GATE_HALF,
+    GATE_ONE_MINUS
 } mix_form;
 /* Which entry of scale, shift or gate a row uses. */
 typedef enum entry_fault {
@@ -181,11 +182,12 @@ void plain_mix(const op_call *q, const mix_fault *f, double *out);
 
 #define PLAIN_ROOT_2_PI 0.7978845608028654
 typedef enum element_form {
-    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
+    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN, ADD_ONE_PLUS,
     ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
     GELU, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC, GELU_NO_ROOT,
     GELU_2_PI, GELU_EXP_U, GELU_DOUBLE, GELU_SQUARE, GELU_ERF, GELU_QUICK,
-    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU
+    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU, SOFTPLUS, MISH,
+    HARD_SILU, LEAKY_RELU
 } element_form;
 
 void plain_elements(const op_call *q, const element_form *f, double *out);

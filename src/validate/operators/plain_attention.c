@@ -124,6 +124,16 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
 static void plain_attention_weights(double *s, int64_t n, int64_t N,
                                     const attention_fault *f)
 {
+    const bool sigmoid = f->sum == SUM_SIGMOID
+                         || f->sum == SUM_SIGMOID_DIVIDED;
+    for (int64_t j = 0; sigmoid && j < n * N; j++)
+        s[j] = 1 / (1 + tt_exp(-s[j]));
+    for (int64_t i = 0; f->sum == SUM_SIGMOID_DIVIDED && i < n; i++) {
+        double l = 0;
+        for (int64_t j = 0; j < N; j++) l += s[i * N + j];
+        for (int64_t j = 0; j < N; j++) s[i * N + j] /= l;
+    }
+    if (sigmoid) return;
     if (f->sum == SUM_NONE)
         for (int64_t j = 0; j < n * N; j++) s[j] = s[j] == -DBL_MAX ? 0 : s[j];
     else if (f->sum == SUM_OVER_QUERIES)

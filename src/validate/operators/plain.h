@@ -40,8 +40,20 @@ typedef enum tap_order {
     TAPS_ALL_BACK, TAP_ORDERS
 } tap_order;
 
+/* What stands beyond the edges of a picture, or how it is doubled. */
+typedef enum picture_fault {
+    PICTURE_RIGHT, EDGE_REPEATED, EDGE_REFLECTED, EDGE_AROUND, BILINEAR,
+    BILINEAR_CORNERS
+} picture_fault;
+
 typedef struct conv_fault {
     double bias;              /* times that it is added too often             */
+    int top, left;            /* added to the padding                         */
+    int up, stride;           /* instead of those, when not 0                 */
+    bool sides;               /* height and width of the input exchanged      */
+    const int *frame;         /* [kt] that stands at each; -1: zeros          */
+    bool first;               /* the first frame repeated where zeros belong  */
+    picture_fault picture;
     tap_order taps;
     int64_t drop;             /* last input channels that are left out        */
     int64_t without;          /* a tap, from 1 on, that is left out           */

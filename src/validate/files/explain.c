@@ -49,6 +49,7 @@ struct tt_explain {
     int nth[OP_KINDS];         /* ... of each kind                            */
     chain_other last_keys;
     tt_arena blocks[OTHERS_MOST];      /* of chain.block                      */
+    tt_arena near[NEAR_MOST], of_time; /* of chain.near, chain.e0             */
     int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
@@ -167,6 +168,25 @@ static void end_link(tt_explain *e, tt_ctx *ctx, chain_link *l)
     keep_sum(e, ctx, l);
     l->out = explain_kept(e, ctx, l->out_was, l->bytes);
     e->c.n += l->out != NULL;
+}
+
+/* The result of any call, as long as no more than SUM_MOST bytes. */
+static void keep_near(tt_explain *e, tt_ctx *ctx, op_kind kind,
+                      const void *args)
+{
+    op_call q;
+    chain *c = &e->c;
+    const void *out = call_take(&q, kind, args);
+    const size_t bytes = call_out_bytes(&q);
+    const bool time = kind == OP_LINEAR && q.w->dim[0] == 6 * q.w->dim[1];
+    if (e->done || ctx->status || bytes > SUM_MOST || call_out_is_double(&q)
+        || (kind == OP_LINEAR && !time && q.w->dim[0] != q.w->dim[1])) return;
+    const int at = c->nears++ % NEAR_MOST;
+    chain_near *r = time ? &c->e0 : &c->near[at];
+    tt_arena *mem = time ? &e->of_time : &e->near[at];
+    tt_arena_free(mem);
+    *r = (chain_near){kind, call_count(&q), copy_of(ctx, mem, out, bytes)};
+    if (!r->copy) r->count = 0;
 }
 
 /* ---- the same elsewhere -------------------------------------------------- */
@@ -446,6 +466,7 @@ static void explain_listen(tt_explain *e, tt_ctx *ctx)
         ours->name(ctx, a);                                                    \
         ctx->ops = table;                                                      \
         end_link(e, ctx, l);                                                   \
+        keep_near(e, ctx, OP_##NAME, a);                                       \
     }
 TT_OPS(RECORD)
 
@@ -507,6 +528,8 @@ void tt_explain_close(tt_explain *e, tt_report *r)
         tt_arena_free(&e->of_keys[i]);
     }
     for (int i = 0; i < OTHERS_MOST; i++) tt_arena_free(&e->blocks[i]);
+    for (int i = 0; i < NEAR_MOST; i++) tt_arena_free(&e->near[i]);
+    tt_arena_free(&e->of_time);
     tt_arena_free(&e->keys);
     tt_arena_free(&e->lasting);
     free(e->got);

@@ -14,7 +14,8 @@
 
 #include "validate/hint/hint.h"
 
-enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4, LIKES_MOST = 2048 };
+enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4, LIKES_MOST = 2048,
+       NEAR_MOST = 16 };
 
 /* One call: copies of what it read, and of its result. */
 typedef struct chain_link {
@@ -27,6 +28,13 @@ typedef struct chain_link {
     size_t bytes;
     int like;                /* its weights in chain.like; -1: it has none    */
 } chain_link;
+
+/* The result of a call shortly before, which a port may read by mistake. */
+typedef struct chain_near {
+    op_kind kind;
+    int64_t count;
+    tt_real *copy;
+} chain_near;
 
 /* Weights of a call, in the order in which calls of the model first had them.
  * They lie where the model has them. */
@@ -69,6 +77,9 @@ typedef struct chain {
     int blocks, likes;       /* attention of other blocks, in this pass       */
     chain_other block[OTHERS_MOST];
     chain_like *like;
+    chain_near near[NEAR_MOST];        /* a ring; at nears % NEAR_MOST        */
+    int nears;
+    chain_near e0;           /* the projected time                            */
     int64_t trials;          /* that may still be made of arrays in any order */
 } chain;
 
@@ -104,9 +115,9 @@ void chain_link_name(const chain *c, int i, bool together, char *out,
 void hint_model(hint *h, const char *name);
 void hint_window(hint *h);
 /* What belongs to another call: weights of another layer or of a whole block,
- * keys and values of another block, parts of products that are fused (other.c).
- */
-void hint_other(hint *h);
+ * keys and values of another block, what another operator gave, parts of
+ * products that are fused (other.c). */
+void hint_other(hint *h, const char *name);
 void hint_other_block(hint *end, chain *c);
 /* Is this link the sum of a modulation that others of the chain read? */
 bool chain_modulation(const chain *c, int i);

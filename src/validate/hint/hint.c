@@ -304,7 +304,7 @@ static bool sample_deviation(hint *end, const chain *c, const char *name)
 
 /* The mistakes of one link; whether one explains more than all before. */
 static bool link_explains(hint *end, chain *c, int i, bool together,
-                          const char *name)
+                          const char *name, bool other)
 {
     hint h;
     const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
@@ -312,9 +312,10 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     if (begin_chain(&h, end, c, i)) {
         const bool read = h.q->kind == OP_ATTENTION || h.q->kind == OP_ROPE;
         c->together = together;
-        if (!read) hint_model(&h, name);      /* says more than a family */
-        if (!hint_settled(&h)) families_of_call(&h);
-        if (read && !together) hint_model(&h, name);
+        if (other) hint_other(&h, name);
+        else if (!read) hint_model(&h, name); /* says more than a family */
+        if (!other && !hint_settled(&h)) families_of_call(&h);
+        if (!other && read && !together) hint_model(&h, name);
     }
     tt_arena_reset(&end->ctx->scratch, mark);
     return end->fits && end->best < before;
@@ -364,11 +365,15 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     if (wrong)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {
             const int first = first_of_many(c, i);
-            if (first >= 0 && link_explains(&end, c, first, true, name))
+            if (first >= 0 && link_explains(&end, c, first, true, name, false))
                 chain_link_name(c, first, true, of, sizeof of);
-            if (!hint_settled(&end) && link_explains(&end, c, i, false, name))
+            if (!hint_settled(&end)
+                && link_explains(&end, c, i, false, name, false))
                 chain_link_name(c, i, false, of, sizeof of);
         }
+    for (int i = wrong ? c->n - 1 : -1; i >= 0 && !hint_settled(&end); i--)
+        if (link_explains(&end, c, i, false, name, true))
+            chain_link_name(c, i, false, of, sizeof of);
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);
     if (end.fits)
         snprintf(out, size, "%s: %.125s%s%s", of, end.text, *where ? ", " : "",

@@ -275,73 +275,7 @@ static void times(hint *h)
                   "10000 belongs", base);
 }
 
-/* ---- operands in another order ------------------------------------------- */
-
-/* An array of the link under trial, its result (at NULL) or an operand. */
-typedef struct model_array {
-    hint *h;
-    const tt_real *at;
-    const char *name;
-    int64_t n;
-    tt_real *mine;
-} model_array;
-
-static void in_order(void *user, const hint_axes *o)
-{
-    const model_array *a = user;
-    hint *h = a->h;
-    chain *c = h->chain;
-    op_call own = *h->q;
-    if (hint_settled(h) || c->trials-- < 0) return;
-    if (!a->at) {
-        for (int64_t i = 0; i < a->n; i++)
-            h->trial[i] = h->want[hint_axes_from(o, i)];
-        hint_try(h, h->trial, "%s: %s", a->name, o->what);
-        return;
-    }
-    for (int64_t i = 0; i < a->n; i++)
-        a->mine[i] = a->at[hint_axes_from(o, i)];
-    void *const from[] = {(void *)(uintptr_t)a->at}, *const to[] = {a->mine};
-    chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
-    hint_try_call(h, &own, "%s: %s", a->name, o->what);
-}
-
-static void operand(hint *h, const char *name, const tt_real *at, int rank,
-                    const int64_t *dim)
-{
-    model_array a = {.h = h, .at = at, .name = name, .n = 1};
-    for (int i = 0; i < rank; i++) a.n *= dim[i];
-    const char *was = at ? chain_was(h->chain, at) : NULL;
-    const chain *c = h->chain;
-    for (int i = 0; was && i < c->at; i++)
-        if (was >= c->link[i].out_was
-            && was < c->link[i].out_was + c->link[i].bytes) return;
-    if (at && (!was || !(a.mine = tt_scratch(h->ctx, a.n)))) return;
-    hint_all_axes(rank, dim, in_order, &a);
-}
-
-/* Results and operands, axes of which may lie in another order. */
-static void arrays(hint *h, const char *name)
-{
-    const op_call *q = h->q;
-    const tt_attention_args *a = &q->attn;
-    const tt_conv_args *v = &q->conv;
-    const int64_t row = a->H * a->D, K = a->N;
-    operand(h, "its result", NULL, h->rank, h->dim);
-    if (q->kind == OP_ATTENTION && a->q_stride == row)
-        operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
-    if (q->kind == OP_ATTENTION && a->kv_stride == row) {
-        operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
-        operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
-    }
-    if (q->kind == OP_CONV && v->frame[v->kt - 1])
-        operand(h, "its input", v->frame[v->kt - 1], 3,
-                (int64_t[]){v->Hi, v->Wi, v->Cin});
-    if (q->x)
-        operand(h, ends_with(name, "tokens") ? "order of a patch (channel, row, "
-                "column)" : "its input", q->x, 2, (int64_t[]){q->n, q->c});
-    if (q->y) operand(h, "what is added", q->y, 2, (int64_t[]){q->n, q->c});
-}
+/* ---- heads --------------------------------------------------------------- */
 
 /* Every head has a statistic of its own; weights of all channels, or those of
  * the first head for all. */
@@ -384,7 +318,5 @@ void hint_model(hint *h, const char *name)
         break;
     default: break;
     }
-    hint_other(h);
-    if (!h->chain->together) arrays(h, name);
     tt_arena_reset(&h->ctx->scratch, mark);
 }

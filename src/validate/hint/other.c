@@ -137,7 +137,131 @@ static void fused(hint *h, const op_call *q, int first, int parts, int at)
     }
 }
 
-void hint_other(hint *h)
+/* An operand is what another operator gave. */
+static void near(hint *h, const char *what, const tt_real *at, int64_t n)
+{
+    const chain *c = h->chain;
+    for (int i = 0; at && i < NEAR_MOST; i++) {
+        const chain_near *r = &c->near[i];
+        op_call own = *h->q;
+        if (r->count != n || !memcmp(r->copy, at, (size_t)n * sizeof *at))
+            continue;
+        void *const from[] = {(void *)(uintptr_t)at}, *const to[] = {r->copy};
+        chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+        hint_try_call(h, &own, "%s is a result of %s", what, op_name(r->kind));
+    }
+}
+
+/* The bias of a product is added after the gate. */
+static void bias_apart(hint *h)
+{
+    const chain *c = h->chain;
+    const op_call *q = h->q;
+    for (int i = 0; q->kind == OP_GATE_ADD && i < c->likes; i++) {
+        const op_call *l = &c->like[i].q;
+        const tt_tensor *w = &c->like[i].w;
+        if (l->kind != OP_LINEAR || !l->b || w->dim[0] != q->c) continue;
+        plain_call(h->ctx, q, NULL, h->trial);
+        for (int64_t k = 0; k < h->n; k++) {
+            const int64_t g = k / q->c / q->rows * q->stride + k % q->c;
+            h->trial[k] += (double)l->b[k % q->c] * (1 - (double)q->a[g]);
+        }
+        hint_try(h, h->trial, "the gate is applied before the bias is added");
+    }
+}
+
+/* The head has rows of the projected time for the time. */
+static void projected(hint *h)
+{
+    const op_call *q = h->q;
+    const chain_near *e0 = &h->chain->e0;
+    const int64_t n = q->n * q->c, dim = n / 2;
+    if (q->kind != OP_ADD || e0->count % 6 || e0->count / 6 != dim) return;
+    for (int r = 0; r < 5; r++) {
+        op_call own = *q;
+        own.x = e0->copy + r * dim;
+        hint_try_call(h, &own, "rows %d and %d of the projected time (e0) are "
+                      "taken where the time (e) belongs", r, r + 1);
+    }
+    tt_real *x = tt_scratch(h->ctx, n);
+    for (int r = 0; x && r < 6; r++) {
+        op_call own = *q;
+        own.x = x;
+        for (int64_t i = 0; i < n; i++) x[i] = e0->copy[r * dim + i % dim];
+        hint_try_call(h, &own, "row %d of the projected time (e0) is taken "
+                      "where the time (e) belongs", r);
+    }
+}
+
+/* ---- operands in another order ------------------------------------------- */
+
+/* An array of the link under trial, its result (at NULL) or an operand. */
+typedef struct other_array {
+    hint *h;
+    const tt_real *at;
+    const char *name;
+    int64_t n;
+    tt_real *mine;
+} other_array;
+
+static void in_order(void *user, const hint_axes *o)
+{
+    const other_array *a = user;
+    hint *h = a->h;
+    chain *c = h->chain;
+    op_call own = *h->q;
+    if (hint_settled(h) || c->trials-- < 0) return;
+    if (!a->at) {
+        for (int64_t i = 0; i < a->n; i++)
+            h->trial[i] = h->want[hint_axes_from(o, i)];
+        hint_try(h, h->trial, "%s: %s", a->name, o->what);
+        return;
+    }
+    for (int64_t i = 0; i < a->n; i++)
+        a->mine[i] = a->at[hint_axes_from(o, i)];
+    void *const from[] = {(void *)(uintptr_t)a->at}, *const to[] = {a->mine};
+    chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+    hint_try_call(h, &own, "%s: %s", a->name, o->what);
+}
+
+static void operand(hint *h, const char *name, const tt_real *at, int rank,
+                    const int64_t *dim)
+{
+    other_array a = {.h = h, .at = at, .name = name, .n = 1};
+    for (int i = 0; i < rank; i++) a.n *= dim[i];
+    const char *was = at ? chain_was(h->chain, at) : NULL;
+    const chain *c = h->chain;
+    for (int i = 0; was && i < c->at; i++)
+        if (was >= c->link[i].out_was
+            && was < c->link[i].out_was + c->link[i].bytes) return;
+    if (at && (!was || !(a.mine = tt_scratch(h->ctx, a.n)))) return;
+    hint_all_axes(rank, dim, in_order, &a);
+}
+
+/* Results and operands, axes of which may lie in another order. */
+static void arrays(hint *h, const char *name)
+{
+    const op_call *q = h->q;
+    const tt_attention_args *a = &q->attn;
+    const tt_conv_args *v = &q->conv;
+    const int64_t row = a->H * a->D, K = a->N;
+    operand(h, "its result", NULL, h->rank, h->dim);
+    if (q->kind == OP_ATTENTION && a->q_stride == row)
+        operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
+    if (q->kind == OP_ATTENTION && a->kv_stride == row) {
+        operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
+        operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
+    }
+    if (q->kind == OP_CONV && v->frame[v->kt - 1])
+        operand(h, "its input", v->frame[v->kt - 1], 3,
+                (int64_t[]){v->Hi, v->Wi, v->Cin});
+    if (q->x)
+        operand(h, strstr(name, "tokens") ? "order of a patch (channel, row, "
+                "column)" : "its input", q->x, 2, (int64_t[]){q->n, q->c});
+    if (q->y) operand(h, "what is added", q->y, 2, (int64_t[]){q->n, q->c});
+}
+
+void hint_other(hint *h, const char *name)
 {
     const chain *c = h->chain;
     const chain_link *k = &c->link[c->at];
@@ -164,6 +288,13 @@ void hint_other(hint *h)
                 "", "K are", "V are", "K and V are"}[which], block);
         }
     }
+    const bool sum = k->q.kind == OP_ADD || k->q.kind == OP_GATE_ADD;
+    bias_apart(h);
+    projected(h);
+    near(h, sum ? "what it is added to (the residual)" : "its input",
+         k->q.x, k->q.n * k->q.c);
+    near(h, "what is added", k->q.y, k->q.n * k->q.c);
+    arrays(h, name);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 

@@ -522,6 +522,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
 {
     if (!e) return;
     if (r && *e->found) report_say_why(r, e->name, e->found);
+    else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
     forget(e);
     for (int i = 0; i < PASSES; i++) {
         tt_arena_free(&e->pass[i]);

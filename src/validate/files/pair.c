@@ -625,6 +625,19 @@ static bool uncheckable(const dump_run *d, const tt_entry *ours)
         && (!d->f.oracle || !tt_file_find(d->f.oracle, ours->name));
 }
 
+/* Where a mistake lies that has no name, and what was right until there. */
+static void say_since(const dump_run *d, tt_verdict *v)
+{
+    if (!d->opt->injected || v->outcome != TT_MISMATCH) return;
+    if (!*v->hint)
+        snprintf(v->hint, sizeof v->hint, "it arises in %.80s, from right "
+                 "inputs", v->op);
+    const size_t n = strlen(v->hint);
+    if (*d->since && n + strlen(d->since) + 24 < sizeof v->hint)
+        snprintf(v->hint + n, sizeof v->hint - n, "; given theirs up to %s",
+                 d->since);
+}
+
 void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
                   const tt_entry *theirs)
 {
@@ -642,9 +655,6 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
     if (v->outcome != TT_UNCHECKED) pair_grow(d, v, &p);
     if (d->opt->quiet) return;
     pair_explain(d, v, &p);
-    if (d->opt->injected && v->outcome == TT_MISMATCH && *d->since
-        && strlen(v->hint) + strlen(d->since) + 24 < sizeof v->hint)
-        snprintf(v->hint + strlen(v->hint), sizeof v->hint - strlen(v->hint),
-                 "%sgiven theirs up to %s", *v->hint ? "; " : "", d->since);
+    say_since(d, v);
     tt_report_add(d->report, v, p.got, p.want);
 }

@@ -80,6 +80,7 @@ typedef struct chain {
     chain_near near[NEAR_MOST];        /* a ring; at nears % NEAR_MOST        */
     int nears;
     chain_near e0;           /* the projected time                            */
+    int64_t tried;           /* mistakes                                      */
     int64_t trials;          /* that may still be made of arrays in any order */
 } chain;
 

@@ -78,6 +78,7 @@ static void try_args(hint *h, const double *trial, const char *fmt,
     if (h->end) {
         /* of several calls only a fault can be imitated */
         if (h->chain->together && !h->fault) return;
+        h->chain->tried++;
         if (chain_end(h->chain, trial, h->fault, h->end->trial))
             try_args(h->end, h->end->trial, fmt, args);
         return;
@@ -237,7 +238,7 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                const double *got, const double *want, tt_verdict *v)
 {
     hint h = {.ctx = ctx, .got = got, .want = want, .n = 1, .rank = v->rank,
-              .earned = v->earned};
+              .earned = v->earned, .name = q ? NULL : v->path};
     const size_t size = sizeof v->hint;
     v->hint[0] = 0;
     if (ctx->status) return false;
@@ -341,7 +342,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     char of[48] = "", where[96] = "";
     int64_t worst;
     hint end = {.ctx = ctx, .got = got, .n = 1, .rank = v->rank,
-                .earned = v->earned};
+                .earned = v->earned, .name = name};
     for (int i = 0; i < v->rank; i++) end.n *= end.dim[i] = v->dim[i];
     end.c = v->rank ? v->dim[v->rank - 1] : 1;
     double *want = hint_doubles(&end, end.n);

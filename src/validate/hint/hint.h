@@ -13,7 +13,8 @@
 
 typedef struct hint {
     tt_ctx *ctx;
-    const op_call *q;           /* NULL: a tensor of a file                   */
+    const op_call *q;           /* NULL: a tensor of a file ...               */
+    const char *name;           /* ... of this name; NULL: not known          */
     const double *got, *want;   /* [n], rows of c                             */
     int64_t n, c;
     int rank;
@@ -93,6 +94,9 @@ typedef void (*hint_axes_fn)(void *user, const hint_axes *a);
  * axis as two or three. */
 void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user);
 
+/* "rows", "head": what stands along an axis. */
+const char *hint_axis(const hint *h, int axis, bool many, char *buf,
+                      size_t size);
 /* "only rows 12 to 16 of 17", "" when nearly everything is wrong. */
 void hint_where(const hint *h, char *out, size_t size);
 /* What stands at the wrong elements when no trial fits; false: nothing to be

@@ -68,17 +68,6 @@ static int64_t from_reversed(const void *map, int64_t i)
     return i + (b - 1 - 2 * j) * c;
 }
 
-/* "rows", "channels", "axis 1": what an axis is called. */
-static const char *axis_name(const hint *h, int axis, char *buf, size_t size)
-{
-    if (axis == h->rank - 1) return "channels";
-    if (h->rank == 2 && axis == 0) return "rows";
-    if (h->rank == 3 && h->q && h->q->kind != OP_CONV)
-        return axis == 0 ? "tokens" : "heads";
-    snprintf(buf, size, "axis %d", axis);
-    return buf;
-}
-
 static void along(hint *h, int axis)
 {
     int64_t a = 1, c = 1, b = h->dim[axis];
@@ -86,7 +75,7 @@ static void along(hint *h, int axis)
     for (int i = axis + 1; i < h->rank; i++) c *= h->dim[i];
     if (b < 2) return;
     char buf[24], what[128];
-    const char *name = axis_name(h, axis, buf, sizeof buf);
+    const char *name = hint_axis(h, axis, true, buf, sizeof buf);
     snprintf(what, sizeof what, "%s in reverse order", name);
     try_map(h, from_reversed, (int64_t[]){a, b, c}, what);
     if (b % 2 == 0 && b > 2) {

@@ -72,7 +72,7 @@ static void name_factor(const hint *h, double s, char *out, size_t size)
     const int n = widths(h, width);
     out[0] = 0;
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        name_by(s, plain[i], 2, out, size);
+        name_by(s, plain[i], 3, out, size);
     for (int i = 0; i < n && !out[0]; i++)
         if (width[i] >= 2) name_by(s, width[i], 0, out, size);
 }

@@ -31,6 +31,17 @@ bool named_gives(const named *t, const double *trial)
     return left * TIMES_SMALLER * TIMES_SMALLER <= error;
 }
 
+bool named_fits(const named *t, const double *trial)
+{
+    enum { HANDFUL = 32 };
+    double top = 0;
+    if (!named_gives(t, trial)) return false;
+    for (int64_t i = 0; i < t->n; i++) top = fmax(top, fabs(t->got[i]));
+    for (int64_t i = 0; t->n < HANDFUL && i < t->n; i++)
+        if (fabs(t->got[i] - trial[i]) > 2e-6 * top) return false;
+    return true;
+}
+
 bool named_rule(const named *t, const double *trial)
 {
     double left = 0, all = 0;

@@ -322,13 +322,25 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     return end->fits && end->best < before;
 }
 
+/* Does the end depend on link i? */
+static bool leads(hint *end, chain *c, int i)
+{
+    hint h;
+    const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
+    const bool does = begin_chain(&h, end, c, i);
+    tt_arena_reset(&end->ctx->scratch, mark);
+    return does;
+}
+
 /* A port has a mistake in its function, so in all calls of it: the first of
- * several of its kind, when i is the last; -1: it is not. */
-static int first_of_many(const chain *c, int i)
+ * several of its kind that lead to the end, when i is the last; -1: it is not.
+ */
+static int first_of_many(hint *end, chain *c, int i)
 {
     int first = -1;
     for (int k = 0; k < c->n; k++) {
-        if (c->link[k].q.kind != c->link[i].q.kind) continue;
+        if (c->link[k].q.kind != c->link[i].q.kind || !leads(end, c, k))
+            continue;
         if (k > i) return -1;
         if (first < 0) first = k;
     }
@@ -360,19 +372,22 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         int64_t work = 1;
         for (int i = 0; i < c->n; i++) work += call_cost(&c->link[i].q);
         c->trials = TRIALS_WORK / work;
-        hint_other_block(&end, c);
-        if (end.fits) snprintf(of, sizeof of, "another block");
+        const bool before = end.fits;
+        if (!before) hint_other_block(&end, c);
+        if (end.fits && !before) snprintf(of, sizeof of, "another block");
     }
     if (wrong)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {
-            const int first = first_of_many(c, i);
+            const int first = first_of_many(&end, c, i);
             if (first >= 0 && link_explains(&end, c, first, true, name, false))
                 chain_link_name(c, first, true, of, sizeof of);
             if (!hint_settled(&end)
                 && link_explains(&end, c, i, false, name, false))
                 chain_link_name(c, i, false, of, sizeof of);
         }
-    for (int i = wrong ? c->n - 1 : -1; i >= 0 && !hint_settled(&end); i--)
+    /* what says more of a mistake goes before what may stand for it */
+    const bool again = wrong && (!end.fits || end.partly);
+    for (int i = again ? c->n - 1 : -1; i >= 0 && !hint_settled(&end); i--)
         if (link_explains(&end, c, i, false, name, true))
             chain_link_name(c, i, false, of, sizeof of);
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);

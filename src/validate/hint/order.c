@@ -129,7 +129,8 @@ static void order_text(const hint_axes *a, char *out, size_t size)
     while (a->order[lo] == lo) lo++;
     while (a->order[hi] == hi) hi--;
     if (hi == lo + 1 && a->dim[lo] == a->dim[hi]) {
-        snprintf(out, size, "[j, i] of [%lld, %lld] where [i, j]",
+        snprintf(out, size, "[%lld, %lld], exchanged, where [%lld, %lld]",
+                 (long long)a->dim[hi], (long long)a->dim[lo],
                  (long long)a->dim[lo], (long long)a->dim[hi]);
         return;
     }

@@ -112,7 +112,8 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
         const double p = tt_exp(s[j * step] - top);
         const double r = f->weight == TT_FMT_F32
                              ? p : (double)tt_format_round(f->weight, (float)p);
-        s[j * step] = over ? NAN : r;
+        s[j * step] = over || (f->sum == SUM_HIDDEN_NAN && top == -DBL_MAX)
+                          ? NAN : r < f->flush ? 0 : r;
         l += f->weight_sum ? r : p;
     }
     if (f->sum == SUM_UNDIVIDED) l = 1;

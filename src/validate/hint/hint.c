@@ -344,7 +344,7 @@ static int first_of_many(hint *end, chain *c, int i)
         if (k > i) return -1;
         if (first < 0) first = k;
     }
-    return first < i ? first : -1;
+    return first < i && leads(end, c, i) ? first : -1;
 }
 
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,

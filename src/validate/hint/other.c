@@ -138,7 +138,7 @@ static void fused(hint *h, const op_call *q, int first, int parts, int at)
 }
 
 /* An operand is what another operator gave. */
-static void near(hint *h, const char *what, const tt_real *at, int64_t n)
+static void other_near(hint *h, const char *what, const tt_real *at, int64_t n)
 {
     const chain *c = h->chain;
     for (int i = 0; at && i < NEAR_MOST; i++) {
@@ -204,7 +204,7 @@ typedef struct other_array {
     tt_real *mine;
 } other_array;
 
-static void in_order(void *user, const hint_axes *o)
+static void other_order(void *user, const hint_axes *o)
 {
     const other_array *a = user;
     hint *h = a->h;
@@ -224,7 +224,7 @@ static void in_order(void *user, const hint_axes *o)
     hint_try_call(h, &own, "%s: %s", a->name, o->what);
 }
 
-static void operand(hint *h, const char *name, const tt_real *at, int rank,
+static void other_operand(hint *h, const char *name, const tt_real *at, int rank,
                     const int64_t *dim)
 {
     other_array a = {.h = h, .at = at, .name = name, .n = 1};
@@ -235,30 +235,31 @@ static void operand(hint *h, const char *name, const tt_real *at, int rank,
         if (was >= c->link[i].out_was
             && was < c->link[i].out_was + c->link[i].bytes) return;
     if (at && (!was || !(a.mine = tt_scratch(h->ctx, a.n)))) return;
-    hint_all_axes(rank, dim, in_order, &a);
+    hint_all_axes(rank, dim, other_order, &a);
 }
 
 /* Results and operands, axes of which may lie in another order. */
-static void arrays(hint *h, const char *name)
+static void other_arrays(hint *h, const char *name)
 {
     const op_call *q = h->q;
     const tt_attention_args *a = &q->attn;
     const tt_conv_args *v = &q->conv;
     const int64_t row = a->H * a->D, K = a->N;
-    operand(h, "its result", NULL, h->rank, h->dim);
+    other_operand(h, "its result", NULL, h->rank, h->dim);
     if (q->kind == OP_ATTENTION && a->q_stride == row)
-        operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
+        other_operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
     if (q->kind == OP_ATTENTION && a->kv_stride == row) {
-        operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
-        operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
+        other_operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
+        other_operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
     }
+    const int64_t dim[] = {q->n, q->c};
     if (q->kind == OP_CONV && v->frame[v->kt - 1])
-        operand(h, "its input", v->frame[v->kt - 1], 3,
-                (int64_t[]){v->Hi, v->Wi, v->Cin});
+        other_operand(h, "its input", v->frame[v->kt - 1], 3,
+                      (int64_t[]){v->Hi, v->Wi, v->Cin});
     if (q->x)
-        operand(h, strstr(name, "tokens") ? "order of a patch (channel, row, "
-                "column)" : "its input", q->x, 2, (int64_t[]){q->n, q->c});
-    if (q->y) operand(h, "what is added", q->y, 2, (int64_t[]){q->n, q->c});
+        other_operand(h, strstr(name, "tokens") ? "order of a patch (channel, "
+                      "row, column)" : "its input", q->x, 2, dim);
+    if (q->y) other_operand(h, "what is added", q->y, 2, dim);
 }
 
 void hint_other(hint *h, const char *name)
@@ -291,10 +292,10 @@ void hint_other(hint *h, const char *name)
     const bool sum = k->q.kind == OP_ADD || k->q.kind == OP_GATE_ADD;
     bias_apart(h);
     projected(h);
-    near(h, sum ? "what it is added to (the residual)" : "its input",
+    other_near(h, sum ? "what it is added to (the residual)" : "its input",
          k->q.x, k->q.n * k->q.c);
-    near(h, "what is added", k->q.y, k->q.n * k->q.c);
-    arrays(h, name);
+    other_near(h, "what is added", k->q.y, k->q.n * k->q.c);
+    other_arrays(h, name);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 

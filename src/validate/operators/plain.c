@@ -135,7 +135,7 @@ static int64_t plain_within(picture_fault f, int64_t i, int64_t n)
 }
 
 /* Value c of a picture [H, W, C] between pixels. */
-static double between(const tt_real *x, const tt_conv_args *p, double r,
+static double plain_between(const tt_real *x, const tt_conv_args *p, double r,
                       double s, int64_t c)
 {
     const double r0 = floor(r), s0 = floor(s);
@@ -164,10 +164,10 @@ static const tt_real *plain_picture(tt_ctx *ctx, const tt_conv_args *p,
     for (int64_t k = 0; y && k < H * W * p->Cin; k++) {
         const int64_t i = k / p->Cin / W, j = k / p->Cin % W, c = k % p->Cin;
         if (f->picture == BILINEAR)
-            y[k] = (tt_real)between(x, p, (double)i / 2 - 0.25,
+            y[k] = (tt_real)plain_between(x, p, (double)i / 2 - 0.25,
                                     (double)j / 2 - 0.25, c);
         else if (twice)
-            y[k] = (tt_real)between(
+            y[k] = (tt_real)plain_between(
                 x, p, (double)(i * (p->Hi - 1)) / (double)(H - 1),
                 (double)(j * (p->Wi - 1)) / (double)(W - 1), c);
         else

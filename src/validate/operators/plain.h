@@ -156,7 +156,7 @@ typedef struct rope_fault {
     bool one_spectrum;        /* theta from the index over all pairs          */
     bool by_row;              /* positions counted by token                   */
     bool back;                /* sign of the angle flipped                    */
-    int only;                 /* 1 + the axis whose base or sign it is; 0: all*/
+    int only;                 /* 1 + axis whose base or sign it is; 0: all    */
     tt_format table;          /* of sines and cosines; TT_FMT_F32: not        */
     int64_t from, to;         /* pairs of a head that alone are rotated       */
     double factor;            /* of the positions, when not 0                 */
@@ -195,8 +195,8 @@ void plain_mix(const op_call *q, const mix_fault *f, double *out);
 
 #define PLAIN_ROOT_2_PI 0.7978845608028654
 typedef enum element_form {
-    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN, ADD_ONE_PLUS,
-    ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
+    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
+    ADD_ONE_PLUS, ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
     GELU, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC, GELU_NO_ROOT,
     GELU_2_PI, GELU_EXP_U, GELU_DOUBLE, GELU_SQUARE, GELU_ERF, GELU_QUICK,
     SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU, SOFTPLUS, MISH,

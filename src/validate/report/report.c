@@ -318,7 +318,7 @@ static const tt_verdict *explains_most(const tt_report *r, int *n, int *of)
     const tt_verdict *first = r->failed, *best = NULL;
     int own = 0;
     *n = *of = 0;
-    if (!r->apart || !first || !*first->op) return NULL;
+    if (!first || strncmp(first->path, "op.", 3)) return NULL;
     for (const verdict_item *i = r->first; i; i = i->next) {
         int all = 0;
         if (!report_failing(i->v.outcome) || strcmp(i->v.op, first->op))

@@ -25,6 +25,8 @@
 #define BYTES_MOST ((size_t)1 << 28)   /* of a chain                          */
 #define WORK_MOST ((int64_t)1 << 24)   /* multiply-adds of one trial          */
 #define PASSES 4                       /* whose keys and values are kept      */
+#define BLIND_MOST ((int64_t)1 << 31)  /* of all trials after a pass          */
+#define KINDS_MOST 64
 #define SUM_MOST ((size_t)1 << 24)     /* bytes of a modulation               */
 
 struct tt_explain {
@@ -54,6 +56,12 @@ struct tt_explain {
     size_t bytes;
     chain c;
     char found[192];
+    bool blind;                /* every kind of tensor, after a pass          */
+    tt_file *emul;             /* the declared arithmetic's run               */
+    int64_t budget;            /* of work                                     */
+    int kinds, frames;         /* latent frames of the VAE                    */
+    char kind[KINDS_MOST][64], first[KINDS_MOST][96];
+    char unseen[4000];
 };
 
 /* ---- what operators read ------------------------------------------------- */
@@ -116,6 +124,29 @@ static bool constant(const op_call *q, const void *at)
            || (q->table && (at == q->table->cos || at == q->table->sin));
 }
 
+/* "chunk./step./block./ffn" of a name. */
+static void explain_kind(char *out, size_t size, const char *name)
+{
+    size_t n = 0;
+    for (; *name && n + 1 < size; name++)
+        if (*name < '0' || *name > '9') out[n++] = *name;
+    out[n] = '\0';
+}
+
+/* Is it the first tensor, or place of calls, of its kind? */
+static bool first_of(tt_explain *e, const char *name, bool note)
+{
+    char kind[sizeof e->kind[0]];
+    explain_kind(kind, sizeof kind, name);
+    for (int i = 0; i < e->kinds; i++)
+        if (!strcmp(kind, e->kind[i]))
+            return !note && !strcmp(e->first[i], name);
+    if (e->kinds == KINDS_MOST) return false;
+    snprintf(e->kind[e->kinds], sizeof kind, "%s", kind);
+    snprintf(e->first[e->kinds++], sizeof e->first[0], "%.95s", name);
+    return true;
+}
+
 /* Operands of a call that is about to run; NULL when it is of no interest. */
 static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
                               const void *args)
@@ -126,7 +157,8 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     op_call q;
     const char *out_was = call_take(&q, kind, args);
     if (e->done || ctx->status
-        || strncmp(ctx->path, e->name, strlen(ctx->path))
+        || (e->blind ? !first_of(e, ctx->path, false)
+                     : strncmp(ctx->path, e->name, strlen(ctx->path)))
         || !explain_cut(e, &q) || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST)
         return NULL;
     chain_link *l = &e->c.link[e->c.n];
@@ -179,7 +211,7 @@ static void keep_near(tt_explain *e, tt_ctx *ctx, op_kind kind,
     const void *out = call_take(&q, kind, args);
     const size_t bytes = call_out_bytes(&q);
     const bool time = kind == OP_LINEAR && q.w->dim[0] == 6 * q.w->dim[1];
-    if (e->done || ctx->status || bytes > SUM_MOST || call_out_is_double(&q)
+    if (e->blind || e->done || ctx->status || bytes > SUM_MOST || call_out_is_double(&q)
         || (kind == OP_LINEAR && !time && q.w->dim[0] != q.w->dim[1])) return;
     const int at = c->nears++ % NEAR_MOST;
     chain_near *r = time ? &c->e0 : &c->near[at];
@@ -354,7 +386,8 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     op_call q;
     const char *last = strrchr(e->name, '/');
     e->like = -1;
-    if (e->found[0] || (e->done && !e->waiting) || ctx->status) return;
+    if (e->blind || e->found[0] || (e->done && !e->waiting) || ctx->status)
+        return;
     if (strcmp(ctx->path, e->path)) {
         memset(e->nth, 0, sizeof e->nth);
         snprintf(e->path, sizeof e->path, "%s", ctx->path);
@@ -425,12 +458,56 @@ static void files_explain(tt_explain *e, tt_ctx *ctx)
     forget(e);
 }
 
+/* Every kind of mistake once, the largest first; none that the arithmetic may
+ * make. */
+static void keep_unseen(void *user, const char *op, const char *mistake)
+{
+    static const char *const fair[] = {"kept in", "rounded", "float32", "f16"};
+    tt_explain *e = user;
+    char line[256], kind[240], all[sizeof e->unseen];
+    const char *of = strrchr(e->name, '/');
+    const size_t n = strlen(e->unseen);
+    for (size_t i = 0; i < sizeof fair / sizeof fair[0]; i++)
+        if (strstr(mistake, fair[i])) return;
+    snprintf(line, sizeof line, "%.120s (%.40s of ", mistake, op);
+    explain_kind(kind, sizeof kind, line);
+    *strrchr(kind, '(') = '\0';
+    explain_kind(all, sizeof all, e->unseen);
+    if (strstr(all, kind)) return;
+    snprintf(e->unseen + n, sizeof e->unseen - n, "%s%s%.40s)", n ? "; " : "",
+             line, of ? of + 1 : e->name);
+}
+
+/* After a pass: what could have been wrong with the first tensor of a kind. */
+static void look_blind(tt_explain *e, const char *path, tt_dtype type, int rank,
+                       const int64_t *dim, const void *data)
+{
+    tt_ctx *ctx = e->ctx;
+    const char *frame = strstr(path, "vae/frame.");
+    if (frame) e->frames = atoi(frame + 10) + 1;
+    const tt_entry *t = tt_file_find(e->emul, path);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    if (!e->c.n || !t || !first_of(e, path, true) || e->budget <= 0) return;
+    const double *emul = tt_read_double(ctx, &ctx->scratch, &t->t);
+    e->n = tt_tensor_count(&t->t);
+    if (emul) end_chain(e, ctx, type, rank, dim, data);
+    snprintf(e->name, sizeof e->name, "%s", path);
+    if (e->waiting)
+        hint_blind(ctx, &e->c, &(chain_blind){e->arith, &e->v, emul,
+                                              keep_unseen, e});
+    e->budget -= work(&e->c) * e->c.tried;
+    e->c.tried = 0;
+    e->waiting = e->done = false;
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
 static void explain_look(void *user, const char *path, tt_dtype dtype, int rank,
                          const int64_t *dim, const void *data)
 {
     tt_explain *e = user;
     if (e->tap) e->tap(e->tap_user, path, dtype, rank, dim, data);
-    if (!e->done && !strcmp(path, e->name))
+    if (e->blind) look_blind(e, path, dtype, rank, dim, data);
+    else if (!e->done && !strcmp(path, e->name))
         end_chain(e, e->ctx, dtype, rank, dim, data);
     /* several may be shown in a row, of calls that came before the first */
     e->named = true;
@@ -486,16 +563,13 @@ static void read_theirs(tt_ctx *ctx, tt_explain *e, const char *theirs)
     tt_file_close(f);
 }
 
-tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
-                          const tt_verdict *v, const char *theirs)
+static tt_explain *explain_new(tt_ctx *ctx, const tt_report *r)
 {
-    *out = NULL;
-    TT_TRY(ctx->status);
-    if (!v || v->outcome != TT_MISMATCH || v->m.n < 8) return TT_OK;
     tt_explain *e = calloc(1, sizeof *e);
-    if (!e) return tt_fail(ctx, TT_ENOMEM, "no memory to explain a tensor");
-    snprintf(e->name, sizeof e->name, "%s", v->path);
-    e->earned = v->earned;
+    if (!e) {
+        tt_fail(ctx, TT_ENOMEM, "no memory to explain a tensor");
+        return NULL;
+    }
     e->arith = r->arith;
     e->table = *tt_ops_default();
     e->table.self = e;
@@ -507,6 +581,35 @@ tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
     e->table.cls = arith_ours(r->arith)->cls;
     e->of_class[TT_CLASS_F32] = &e->plain;
     e->of_class[e->table.cls] = &e->table;
+    return e;
+}
+
+tt_status tt_explain_pass(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const char *emul)
+{
+    *out = NULL;
+    TT_TRY(ctx->status);
+    tt_explain *e = explain_new(ctx, r);
+    if (!e || tt_file_open(ctx, &e->emul, emul)) {
+        tt_explain_close(e, NULL);
+        return ctx->status;
+    }
+    e->blind = true;
+    e->budget = BLIND_MOST;
+    *out = e;
+    return TT_OK;
+}
+
+tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const tt_verdict *v, const char *theirs)
+{
+    *out = NULL;
+    TT_TRY(ctx->status);
+    if (!v || v->outcome != TT_MISMATCH || v->m.n < 8) return TT_OK;
+    tt_explain *e = explain_new(ctx, r);
+    if (!e) return ctx->status;
+    snprintf(e->name, sizeof e->name, "%s", v->path);
+    e->earned = v->earned;
     read_theirs(ctx, e, theirs);
     if (!e->got) tt_explain_close(e, NULL);
     else *out = e;
@@ -522,7 +625,18 @@ void tt_explain_close(tt_explain *e, tt_report *r)
 {
     if (!e) return;
     if (r && *e->found) report_say_why(r, e->name, e->found);
-    else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
+    else if (r && e->blind && (*e->unseen || e->frames)) {
+        const size_t n = strlen(e->unseen);
+        if (e->frames && e->frames < 4)
+            snprintf(e->unseen + n, sizeof e->unseen - n, "%sany of the steady "
+                     "state of the VAE (needs 4 latent frames)", n ? "; " : "");
+        if (!*e->unseen) *e->unseen = '-';
+        tt_report_fact(r, "mistakes that would pass", "%s", e->unseen);
+        tt_report_note(r, "with these inputs as %s these mistakes would pass: "
+                       "%.600s%s", e->arith->name, e->unseen,
+                       strlen(e->unseen) > 600 ? " ... (all are in the JSON)"
+                                               : "");
+    } else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
     forget(e);
     for (int i = 0; i < PASSES; i++) {
         tt_arena_free(&e->pass[i]);
@@ -533,6 +647,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
     tt_arena_free(&e->of_time);
     tt_arena_free(&e->keys);
     tt_arena_free(&e->lasting);
+    if (e->emul) tt_file_close(e->emul);
     free(e->got);
     free(e);
 }

@@ -60,8 +60,18 @@ typedef struct chain_sum {
     int64_t count;
 } chain_sum;
 
+/* Who is told of mistakes that a check would not have seen. */
+typedef struct chain_blind {
+    const tt_arith *arith;
+    const tt_verdict *v;     /* of the named tensor                           */
+    const double *emul;
+    void (*unseen)(void *user, const char *op, const char *mistake);
+    void *user;
+} chain_blind;
+
 typedef struct chain {
     tt_ctx *ctx;
+    const chain_blind *blind;    /* NULL: a mistake is looked for             */
     int n;
     chain_link link[LINKS_MOST];
     const char *end_was;     /* the named tensor                              */
@@ -101,6 +111,9 @@ bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out);
  * named tensor; false: none does. v has its shape, and what may be erred. */
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                 const tt_verdict *v, char *out, size_t size);
+
+/* Mistakes of the operators of c that the limits of its end would pass. */
+void hint_blind(tt_ctx *ctx, chain *c, const chain_blind *b);
 
 /* A sentence with the class, or the change of class cls, that gives every bit
  * of `got` in the end when products of c compute it; false: none does. */

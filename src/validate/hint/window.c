@@ -214,11 +214,24 @@ static void items_of(solver *s, const op_call *keys, const tt_real *v,
     }
 }
 
+/* Are the times of two frames exchanged, and those of no other? */
+static bool two_exchanged(const solver *s, int64_t *lo, int64_t *hi)
+{
+    const int64_t L = s->w->L;
+    const int32_t *pos = s->w->rope->pos;
+    int64_t n = 0;
+    *lo = *hi = 0;
+    for (int64_t f = 0; f < s->w->n; f++)
+        if (s->t[f] != pos[3 * f * L]) *(n++ ? hi : lo) = f;
+    return n == 2 && s->t[*lo] == pos[3 * *hi * L]
+           && s->t[*hi] == pos[3 * *lo * L];
+}
+
 static void say_times(const solver *s, char *out, size_t size)
 {
     const int64_t n = s->w->n;
     size_t at = 0;
-    int64_t same = 0;
+    int64_t same = 0, lo, hi;
     const int32_t *pos = s->w->rope->pos;
     while (same < n && s->t[same] - pos[3 * same * s->w->L]
            == s->t[0] - pos[0]) same++;
@@ -234,6 +247,12 @@ static void say_times(const solver *s, char *out, size_t size)
         snprintf(out, size, "%d positions are left out behind the first %lld "
                  "frames (times of the video for those of the window?)",
                  pos[0] - s->t[0], (long long)same);
+        return;
+    }
+    if (two_exchanged(s, &lo, &hi)) {
+        snprintf(out, size, "frames %lld and %lld of the %lld in memory are in "
+                 "each other's place", (long long)lo, (long long)hi,
+                 (long long)n);
         return;
     }
     at = (size_t)snprintf(out, size, "frames are in another order, or at "
@@ -266,6 +285,15 @@ static void say_content(const solver *s, char *out, size_t size)
     size_t at = (size_t)snprintf(out, size, "of %lld frames in the window ",
                                  (long long)s->w->n);
     const size_t begin = at;
+    int64_t stale = 0;
+    while (stale < s->w->n && changed(s, stale) == BOTH
+           && item_at(s, stale)->path && item_at(s, stale)->place == stale)
+        stale++;
+    if (stale == s->w->n) {
+        snprintf(out, size, "K and V are stale: those of the pass before, %s",
+                 item_at(s, 0)->path);
+        return;
+    }
     for (int64_t f = 0, g; f < s->w->n && at < size; f = g) {
         const int which = changed(s, f);
         const item *o = item_at(s, f);

@@ -211,7 +211,8 @@ static void keep_near(tt_explain *e, tt_ctx *ctx, op_kind kind,
     const void *out = call_take(&q, kind, args);
     const size_t bytes = call_out_bytes(&q);
     const bool time = kind == OP_LINEAR && q.w->dim[0] == 6 * q.w->dim[1];
-    if (e->blind || e->done || ctx->status || bytes > SUM_MOST || call_out_is_double(&q)
+    if (e->blind || e->done || ctx->status || bytes > SUM_MOST
+        || call_out_is_double(&q)
         || (kind == OP_LINEAR && !time && q.w->dim[0] != q.w->dim[1])) return;
     const int at = c->nears++ % NEAR_MOST;
     chain_near *r = time ? &c->e0 : &c->near[at];

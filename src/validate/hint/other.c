@@ -224,8 +224,8 @@ static void other_order(void *user, const hint_axes *o)
     hint_try_call(h, &own, "%s: %s", a->name, o->what);
 }
 
-static void other_operand(hint *h, const char *name, const tt_real *at, int rank,
-                    const int64_t *dim)
+static void other_operand(hint *h, const char *name, const tt_real *at,
+                          int rank, const int64_t *dim)
 {
     other_array a = {.h = h, .at = at, .name = name, .n = 1};
     for (int i = 0; i < rank; i++) a.n *= dim[i];

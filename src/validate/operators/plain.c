@@ -191,7 +191,8 @@ static tt_conv_args plain_conv_args(tt_ctx *ctx, const tt_conv_args *p,
     const tt_real **frame = tt_alloc(ctx, &ctx->scratch, p->kt, sizeof *frame,
                                      "frames"), *old = NULL;
     for (int i = p->kt - 1; frame && i >= 0; i--) {
-        const int from = f->frame ? f->frame[i] : i;
+        const int map = f->frame && p->kt > 1 ? f->frame[i] : i;
+        const int from = map < p->kt ? map : i;    /* of another window */
         frame[i] = from < 0 ? NULL : p->frame[from];
         if (f->first && !frame[i]) frame[i] = old;
         old = frame[i];

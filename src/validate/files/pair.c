@@ -408,6 +408,17 @@ static void check_cut(dump_run *d, tt_verdict *v, const pair *p)
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
+/* One channel must not hide behind the largest of its rows; latents have their
+ * channels elsewhere. */
+static void check_limits(const dump_run *d, tt_verdict *v, const pair *p)
+{
+    tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
+                     row_length(v));
+    if (d->opt->injected && v->rank < 4 && v->rank > 1)
+        verdict_check_columns(v, d->limits, p->got, p->want, p->emul, p->n,
+                              v->dim[v->rank - 1]);
+}
+
 static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
@@ -424,13 +435,7 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
         return;
     }
     if (real && d->limits) {
-        tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
-                         row_length(v));
-        /* one channel must not hide behind the largest of its rows; latents
-         * have their channels elsewhere */
-        if (d->opt->injected && v->rank < 4 && v->rank > 1)
-            verdict_check_columns(v, d->limits, p->got, p->want, p->emul, p->n,
-                                  v->dim[v->rank - 1]);
+        check_limits(d, v, p);
         after_flip(d, v, p);
         return;
     }

@@ -223,6 +223,10 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 typedef struct tt_explain tt_explain;
 tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
                           const tt_verdict *v, const char *theirs);
+/* The same after a pass, of the run whose emulation is the file `emul`: close
+ * notes which mistakes would have passed as well. */
+tt_status tt_explain_pass(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const char *emul);
 const tt_ops *tt_explain_ops(tt_explain *e);
 void tt_explain_close(tt_explain *e, tt_report *r);
 

@@ -287,17 +287,29 @@ static double columns_ratio(const tt_arith *arith, const double *got,
     return most;
 }
 
+static bool verdict_narrow(const tt_arith *arith)
+{
+    return arith->product == TT_FMT_F16 || arith->product == TT_FMT_BF16;
+}
+
+void verdict_check_columns(tt_verdict *v, const tt_arith *arith,
+                           const double *got, const double *want,
+                           const double *emul, int64_t n, int64_t c)
+{
+    if (!verdict_narrow(arith) || n == 0 || c < 1
+        || v->outcome == TT_UNCHECKED) return;
+    v->ratio = fmax(v->ratio, columns_ratio(arith, got, want, emul, n, c));
+    if (v->ratio > 1) v->outcome = TT_MISMATCH;
+}
+
 void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
                         const double *want, const double *emul, int64_t n,
                         int64_t c)
 {
     tt_verdict_check(v, arith, got, want, emul, n, c);
-    const bool narrow = arith->product == TT_FMT_F16
-                        || arith->product == TT_FMT_BF16;
-    if (!narrow || n == 0 || c < 1 || v->outcome == TT_UNCHECKED) return;
+    if (!verdict_narrow(arith) || n == 0 || c < 1
+        || v->outcome == TT_UNCHECKED) return;
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
-    const double sloped = slope_ratio(arith, got, want, emul, n, group);
-    const double column = columns_ratio(arith, got, want, emul, n, c);
-    v->ratio = fmax(v->ratio, fmax(sloped, column));
-    if (v->ratio > 1) v->outcome = TT_MISMATCH;
+    v->ratio = fmax(v->ratio, slope_ratio(arith, got, want, emul, n, group));
+    verdict_check_columns(v, arith, got, want, emul, n, c);
 }

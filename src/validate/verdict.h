@@ -18,6 +18,9 @@ void verdict_place(tt_verdict *v);
  *           of emul.
  *   column  of at least 16 rows: its rms error may be TT_SLACK/2 times that of
  *           emul there, so that a small channel is not hidden by large ones. */
+void verdict_check_columns(tt_verdict *v, const tt_arith *arith,
+                           const double *got, const double *want,
+                           const double *emul, int64_t n, int64_t c);
 void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
                         const double *want, const double *emul, int64_t n,
                         int64_t c);

@@ -121,7 +121,7 @@ while IFS=$tab read -r name run file script first words; do
     *) where="not $first" ;;
     esac
     case $hint in
-    '' | "given theirs up to"* | *"values differ"*) what=unnamed ;;
+    '' | "none of"* | "it arises"* | *"values differ"*) what=unnamed ;;
     *) what=other ;;
     esac
     [ "$what" = other ] && echo "$hint" | grep -Eq "$words" && what=named

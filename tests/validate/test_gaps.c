@@ -8,7 +8,7 @@
 
 #include "ops/arith/arith.h"
 #include "tests/harness.h"
-#include "validate/validate.h"
+#include "validate/verdict.h"
 
 static tt_ctx *ctx;
 
@@ -183,6 +183,28 @@ static void check_likely_keys(void)
     ctx->scratch = c.scratch;
 }
 
+/* One channel that is off by less than what its row's largest one may err. */
+static void check_small_channel(void)
+{
+    enum { ROWS = 64, C = 16, N = ROWS * C };
+    static double want[N], emul[N], got[N];
+    const tt_arith *bf16 = tt_arith_find("bf16-stored");
+    for (int i = 0; i < N; i++) {
+        const double size = i % C ? 1 : 100, x = sin(i * 0.7) * size;
+        want[i] = x;
+        got[i] = emul[i] = (double)tt_format_round(TT_FMT_BF16, (float)x);
+    }
+    tt_verdict v = {.rank = 2, .dim = {ROWS, C}}, off = v;
+    tt_verdict_check(&v, bf16, got, want, emul, N, 2 * C);
+    verdict_check_columns(&v, bf16, got, want, emul, N, C);
+    expect(v.outcome == TT_PASS, "honest: %g", v.ratio);
+    for (int i = 3; i < N; i += C) got[i] += 0.06;
+    tt_verdict_check(&off, bf16, got, want, emul, N, 2 * C);
+    expect(off.outcome == TT_PASS, "rows alone: %g", off.ratio);
+    verdict_check_columns(&off, bf16, got, want, emul, N, C);
+    expect(off.outcome == TT_MISMATCH, "columns: %g", off.ratio);
+}
+
 int main(void)
 {
     tt_ops t[14];
@@ -214,5 +236,6 @@ int main(void)
     }
     expect(ctx->nthreads == 2, "threads are as before");
     check_likely_keys();
+    check_small_channel();
     return test_end();
 }

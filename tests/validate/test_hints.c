@@ -59,15 +59,15 @@ static void values(void)
     for (int i = 0; i < N; i++) got[i] = want[i] / sqrt(D);
     says("scaled by 0.31623 = 1/sqrt(10)");
     for (int i = 0; i < N; i++) got[i] = want[i] * 2;
-    says("scaled by 2 = 2");
+    says("scaled by 2");
     for (int i = 0; i < N; i++) got[i] = want[i] / H;
     says("scaled by 0.25 = 1/4");
     for (int i = 0; i < N; i++) got[i] = want[i] * -1000;
-    says("scaled by -1000 = -1000");
+    says("scaled by -1000");
     for (int i = 0; i < N; i++) got[i] = want[i] + 0.375;
     says("the constant 0.375 is added");
     for (int i = 0; i < N; i++) got[i] = 3 * want[i] + 0.5;
-    says("scaled by 3 = 3, and 0.5 added");
+    says("scaled by 3, and 0.5 added");
     for (int i = 0; i < N; i++) got[i] = want[i] + 0.1 * (i % D) - 0.33;
     says("added to every channel");
     for (int i = 0; i < N; i++) got[i] = want[i] * (1 + 0.1 * (i / D));
@@ -123,7 +123,7 @@ static void order(void)
     says_shape("heads and channels exchanged: [10, 4] where [4, 10]", 2,
                (int64_t[]){T, H * D});
     EACH(t, h, d) got[at(t, h, d)] = want[at(T - 1 - t, h, d)];
-    says("axis 0 in reverse order");
+    says("axis 0 indices in reverse order");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, (d + D / 2) % D)];
     says("halves of the channels are exchanged");
     EACH(t, h, d)
@@ -132,9 +132,9 @@ static void order(void)
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, d ^ 1)];
     says("neighbouring channels exchanged");
     EACH(t, h, d) got[at(t, h, d)] = t < 3 ? 9 : want[at(t - 3, h, d)];
-    says("axis 0 shifted by 3");
+    says("axis 0 indices shifted by 3");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, (h + 1) % H, d)];
-    says("axis 1 shifted by -1, around the end");
+    says("axis 1 indices shifted by -1, around the end");
     /* [T, H, D] with T = 3 frames of 4: transposed inside */
     EACH(t, h, d) got[at(t % 4 * 3 + t / 4, h, d)] = want[at(t, h, d)];
     says_shape("rows are [4, 3] where [3, 4]", 2, (int64_t[]){T, H * D});

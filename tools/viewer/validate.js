@@ -40,7 +40,8 @@ function wrong(data, v) {
     else if (!bits) out.push(', is more than is allowed');
   }
   out.push('.');
-  if (v.hint) out.push(m ? ' It looks like this: ' : ' ', h('b', v.hint), '.');
+  const named = m && !/^(none of|it arises)/.test(v.hint);
+  if (v.hint) out.push(named ? ' It looks like this: ' : ' ', h('b', v.hint), '.');
   return out;
 }
 

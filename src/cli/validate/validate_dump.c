@@ -104,11 +104,11 @@ static tt_dump_options options_of(const settings *s, const tt_arith *arith,
 /* Ours with their tensors given at every point, against theirs; false when our
  * model does not run through with them, and a note. */
 static bool compare_injected(tt_report *r, const settings *s,
-                             const tt_arith *arith, validate_runs *w)
+                             const tt_arith *arith, validate_runs *w,
+                             validate_set *set)
 {
-    validate_set set;
     tt_ctx *ctx = w->ctx;
-    if (validate_runs_make(w, &set, "injected", s->dump)) {
+    if (validate_runs_make(w, set, "injected", s->dump)) {
         if (ctx->status == TT_EINTR || ctx->status == TT_EIO
             || ctx->status == TT_ENOMEM) return false;
         char why[400];
@@ -117,7 +117,7 @@ static bool compare_injected(tt_report *r, const settings *s,
         tt_report_note(r, "%s: judged against a free run", why);
         return false;
     }
-    tt_dump_options o = options_of(s, arith, &set,
+    tt_dump_options o = options_of(s, arith, set,
                                    "teacher forced, all tensors");
     o.injected = true;
     tt_dump_compare(ctx, r, &o);
@@ -125,19 +125,22 @@ static bool compare_injected(tt_report *r, const settings *s,
 }
 
 /* One more run of ours says which mistake a wrong tensor is, if it is one that
- * is known. */
+ * is known; after a pass, which mistakes would not have been seen. */
 static void validate_dump_explain(tt_report *r, const tt_verdict *v,
-                                  const settings *s, validate_runs *w)
+                                  const settings *s, validate_runs *w,
+                                  const char *emul)
 {
     validate_set set;
     const bool only = w->ours_only;
-    if (!v || tt_explain_open(w->ctx, &w->explain, r, v, s->dump)
-        || !w->explain) return;
+    const tt_status cannot = emul ? tt_explain_pass(w->ctx, &w->explain, r,
+                                                    emul)
+        : v ? tt_explain_open(w->ctx, &w->explain, r, v, s->dump) : TT_OK;
+    if (cannot || !w->explain) return;
     w->ours_only = true;
     const tt_status bad = validate_runs_make(w, &set, "explained", s->dump);
     w->ours_only = only;
     if (bad && bad != TT_EINTR) {      /* a verdict without a name stays one */
-        tt_report_note(r, "%s is not explained: %s", v->path,
+        tt_report_note(r, "%s is not explained: %s", v ? v->path : "the pass",
                        tt_message(w->ctx));
         tt_clear(w->ctx);
     }
@@ -150,6 +153,7 @@ static void find_class(tt_report *r, const settings *s, tt_class declared,
                        validate_runs *w)
 {
     int64_t of;
+    validate_set set;
     for (int c = 0; tt_class_at(c) && !w->ctx->status; c++) {
         const char *name = tt_class_name((tt_class)c);
         const tt_arith *arith = tt_arith_bits(tt_arith_find(name));
@@ -157,7 +161,7 @@ static void find_class(tt_report *r, const settings *s, tt_class declared,
         if ((tt_class)c == declared) continue;
         w->cls = name;
         if (tt_report_new(w->ctx, &other, name, arith)) return;
-        if (compare_injected(other, s, arith, w)
+        if (compare_injected(other, s, arith, w, &set)
             && tt_report_equal(other, &of) == of && of)
             tt_report_note(r, "every tensor has the bits of class %s", name);
         tt_report_free(other);
@@ -177,11 +181,14 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
     if (!*w.f64 && !arith->bits)
         tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
                        "it): our float32 run stands in for it");
-    if (!s->free_only) injected = compare_injected(r, s, arith, &w);
+    if (!s->free_only) injected = compare_injected(r, s, arith, &w, &set);
     if (injected && (arith->bits || arith->cls == TT_CLASS_F32)) {
-        validate_dump_explain(r, tt_report_first(r), s, &w);
-        validate_dump_explain(r, tt_report_largest(r), s, &w);
+        validate_dump_explain(r, tt_report_first(r), s, &w, NULL);
+        validate_dump_explain(r, tt_report_largest(r), s, &w, NULL);
     }
+    if (injected && !arith->bits && arith->cls == TT_CLASS_F32
+        && tt_report_passed(r))
+        validate_dump_explain(r, NULL, s, &w, set.emul);
     if (!ctx->status && !validate_runs_make(&w, &set, "free", NULL)) {
         tt_dump_options o = options_of(s, arith, &set, "free running");
         o.quiet = injected;

@@ -25,6 +25,8 @@
 #define BYTES_MOST ((size_t)1 << 28)   /* of a chain                          */
 #define WORK_MOST ((int64_t)1 << 24)   /* multiply-adds of one trial          */
 #define PASSES 4                       /* whose keys and values are kept      */
+#define BLIND_MOST ((int64_t)1 << 31)  /* of all trials after a pass          */
+#define KINDS_MOST 64
 #define SUM_MOST ((size_t)1 << 24)     /* bytes of a modulation               */
 
 struct tt_explain {
@@ -48,9 +50,18 @@ struct tt_explain {
     char path[256];            /* under which calls are counted ...           */
     int nth[OP_KINDS];         /* ... of each kind                            */
     chain_other last_keys;
+    tt_arena blocks[OTHERS_MOST];      /* of chain.block                      */
+    tt_arena near[NEAR_MOST], of_time; /* of chain.near, chain.e0             */
+    int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
     char found[192];
+    bool blind;                /* every kind of tensor, after a pass          */
+    tt_file *emul;             /* the declared arithmetic's run               */
+    int64_t budget;            /* of work                                     */
+    int kinds, frames;         /* latent frames of the VAE                    */
+    char kind[KINDS_MOST][64], first[KINDS_MOST][96];
+    char unseen[4000];
 };
 
 /* ---- what operators read ------------------------------------------------- */
@@ -113,6 +124,29 @@ static bool constant(const op_call *q, const void *at)
            || (q->table && (at == q->table->cos || at == q->table->sin));
 }
 
+/* "chunk./step./block./ffn" of a name. */
+static void explain_kind(char *out, size_t size, const char *name)
+{
+    size_t n = 0;
+    for (; *name && n + 1 < size; name++)
+        if (*name < '0' || *name > '9') out[n++] = *name;
+    out[n] = '\0';
+}
+
+/* Is it the first tensor, or place of calls, of its kind? */
+static bool first_of(tt_explain *e, const char *name, bool note)
+{
+    char kind[sizeof e->kind[0]];
+    explain_kind(kind, sizeof kind, name);
+    for (int i = 0; i < e->kinds; i++)
+        if (!strcmp(kind, e->kind[i]))
+            return !note && !strcmp(e->first[i], name);
+    if (e->kinds == KINDS_MOST) return false;
+    snprintf(e->kind[e->kinds], sizeof kind, "%s", kind);
+    snprintf(e->first[e->kinds++], sizeof e->first[0], "%.95s", name);
+    return true;
+}
+
 /* Operands of a call that is about to run; NULL when it is of no interest. */
 static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
                               const void *args)
@@ -123,7 +157,8 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     op_call q;
     const char *out_was = call_take(&q, kind, args);
     if (e->done || ctx->status
-        || strncmp(ctx->path, e->name, strlen(ctx->path))
+        || (e->blind ? !first_of(e, ctx->path, false)
+                     : strncmp(ctx->path, e->name, strlen(ctx->path)))
         || !explain_cut(e, &q) || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST)
         return NULL;
     chain_link *l = &e->c.link[e->c.n];
@@ -131,6 +166,7 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     l->q = q;
     l->ops = tt_ops_class(tt_ops_default(), ctx->ops->cls);
     l->out_was = out_was;
+    l->like = e->like;
     l->bytes = call_out_bytes(&l->q);
     if (kind == OP_COL_MOMENT) e->c.rows = l->q.n;
     call_inputs(&l->q, &l->was);
@@ -164,6 +200,26 @@ static void end_link(tt_explain *e, tt_ctx *ctx, chain_link *l)
     keep_sum(e, ctx, l);
     l->out = explain_kept(e, ctx, l->out_was, l->bytes);
     e->c.n += l->out != NULL;
+}
+
+/* The result of any call, as long as no more than SUM_MOST bytes. */
+static void keep_near(tt_explain *e, tt_ctx *ctx, op_kind kind,
+                      const void *args)
+{
+    op_call q;
+    chain *c = &e->c;
+    const void *out = call_take(&q, kind, args);
+    const size_t bytes = call_out_bytes(&q);
+    const bool time = kind == OP_LINEAR && q.w->dim[0] == 6 * q.w->dim[1];
+    if (e->blind || e->done || ctx->status || bytes > SUM_MOST
+        || call_out_is_double(&q)
+        || (kind == OP_LINEAR && !time && q.w->dim[0] != q.w->dim[1])) return;
+    const int at = c->nears++ % NEAR_MOST;
+    chain_near *r = time ? &c->e0 : &c->near[at];
+    tt_arena *mem = time ? &e->of_time : &e->near[at];
+    tt_arena_free(mem);
+    *r = (chain_near){kind, call_count(&q), copy_of(ctx, mem, out, bytes)};
+    if (!r->copy) r->count = 0;
 }
 
 /* ---- the same elsewhere -------------------------------------------------- */
@@ -224,7 +280,8 @@ static void keep_pass(tt_explain *e, tt_ctx *ctx, const op_call *q, bool cross)
     }
     take_other(ctx, &e->pass[c->others], &c->other[c->others], q);
     c->keys[c->others].q.kind = OP_ADD;              /* no keys known */
-    if (!cross && e->last_keys.q.x && e->last_keys.q.n == a->N) {
+    if (!cross && e->last_keys.q.x && e->last_keys.q.n >= a->N) {
+        e->last_keys.q.n = a->N;             /* without those of the queries */
         tt_arena_free(&e->of_keys[c->others]);
         c->keys[c->others] = e->last_keys;           /* theirs from here on */
         e->of_keys[c->others] = e->keys;
@@ -234,28 +291,104 @@ static void keep_pass(tt_explain *e, tt_ctx *ctx, const op_call *q, bool cross)
     c->others++;
 }
 
-/* A modulation's table of another block. */
-static void keep_table(tt_explain *e, tt_ctx *ctx, const op_call *q)
+/* The weights of a call, NULL: it has none. Those of a sum are a modulation's.
+ */
+static const void *weights(const tt_explain *e, const op_call *q)
 {
-    chain *c = &e->c;
-    const int64_t n = q->n * q->c;
-    if (c->tables == OTHERS_MOST || (size_t)n * sizeof *q->y > SUM_MOST) return;
-    for (int i = 0; i < c->tables; i++)
-        if (same_block(c->table[i].path, ctx->path)) return;
-    chain_other *o = &c->table[c->tables];
-    o->q = *q;
-    o->q.y = copy_of(ctx, &e->lasting, q->y, (size_t)n * sizeof *q->y);
-    snprintf(o->path, sizeof o->path, "%.95s", ctx->path);
-    c->tables += o->q.y != NULL;
+    switch (q->kind) {
+    case OP_LINEAR: return q->w->data;
+    case OP_CONV: return q->conv.w->data;
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: return q->a;
+    case OP_ADD:
+        return strstr(e->path, "/block.") && e->nth[OP_ADD] == 1 ? q->y : NULL;
+    /* made anew for every prompt: told by its place */
+    case OP_ATTENTION:
+        return q->attn.rel_bias ? e->nth + e->nth[OP_ATTENTION] : NULL;
+    default: return NULL;
+    }
 }
 
-/* A call that is no part of the chain: what it reads may be what theirs did. */
+static char module_of(const char *path)
+{
+    return !strncmp(path, "text", 4) ? 't' : !strncmp(path, "vae", 3) ? 'v'
+                                                                       : 'd';
+}
+
+/* Where the weights of a call are in chain.like; -1: it has none. Those of one
+ * module alone are kept, for others may not be loaded any more. */
+static int keep_like(tt_explain *e, tt_ctx *ctx, const op_call *q)
+{
+    chain *c = &e->c;
+    const void *at = weights(e, q);
+    if (!at || module_of(ctx->path) != module_of(e->name)) return -1;
+    for (int i = 0; i < c->likes; i++)
+        if (c->like[i].at == at) return i;
+    if (!c->like)
+        c->like = tt_alloc0(ctx, &e->lasting, LIKES_MOST, sizeof *c->like,
+                            "weights");
+    if (!c->like || c->likes == LIKES_MOST) return -1;
+    chain_like *l = &c->like[c->likes];
+    const char *block = strstr(ctx->path, "block.");
+    *l = (chain_like){.q = *q, .at = at};
+    if (q->w) l->w = *q->w, l->q.w = NULL;
+    if (q->kind == OP_CONV) l->w = *q->conv.w;
+    if (q->attn.rel_bias)
+        l->q.attn.rel_bias = copy_of(ctx, &e->lasting, q->attn.rel_bias,
+            (size_t)(q->attn.H * (2 * q->attn.N - 1)) * sizeof (tt_real));
+    snprintf(l->path, sizeof l->path, "%.40s", block ? block : "");
+    if (module_of(ctx->path) == 't')            /* two norms in each block */
+        snprintf(l->path, sizeof l->path, "block.%d",
+                 (e->nth[OP_RMS_NORM] - 1) / 2);
+    return c->likes++;
+}
+
+/* Attention of another block in the same pass. */
+static void keep_block(tt_explain *e, tt_ctx *ctx, const op_call *q)
+{
+    chain *c = &e->c;
+    const char *block = strstr(e->name, "block.");
+    const int64_t n = block ? block - e->name : 0;
+    if (!n || strncmp(e->name, ctx->path, (size_t)n)
+        || c->blocks == OTHERS_MOST) return;
+    take_other(ctx, &e->blocks[c->blocks], &c->block[c->blocks], q);
+    c->blocks++;
+}
+
+/* Keys that are about to be rotated, and those that were since the first. */
+static void keep_keys(tt_explain *e, tt_ctx *ctx, const op_call *q, bool first)
+{
+    chain_other was = e->last_keys;
+    tt_arena before = e->keys;
+    const size_t row = (size_t)q->c * sizeof *q->x, at = 3 * sizeof *q->pos;
+    if (first || !was.q.x) {
+        take_other(ctx, &e->keys, &e->last_keys, q);
+        return;
+    }
+    e->keys = (tt_arena){0};
+    const size_t n = (size_t)was.q.n, m = (size_t)q->n;
+    char *x = tt_alloc(ctx, &e->keys, (int64_t)(n + m), row, "keys");
+    char *pos = tt_alloc(ctx, &e->keys, (int64_t)(n + m), at, "positions");
+    if (!ctx->status) {
+        memcpy(x, was.q.x, n * row);
+        memcpy(x + n * row, q->x, m * row);
+        memcpy(pos, was.q.pos, n * at);
+        memcpy(pos + n * at, q->pos, m * at);
+        e->last_keys.q.x = (const tt_real *)(const void *)x;
+        e->last_keys.q.pos = (const int32_t *)(const void *)pos;
+        e->last_keys.q.n += q->n;
+    }
+    tt_arena_free(&before);
+}
+
+/* What a call reads may be what theirs read in another. */
 static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
                        const void *args)
 {
     op_call q;
     const char *last = strrchr(e->name, '/');
-    if (e->found[0] || (e->done && !e->waiting) || ctx->status) return;
+    e->like = -1;
+    if (e->blind || e->found[0] || (e->done && !e->waiting) || ctx->status)
+        return;
     if (strcmp(ctx->path, e->path)) {
         memset(e->nth, 0, sizeof e->nth);
         snprintf(e->path, sizeof e->path, "%s", ctx->path);
@@ -264,22 +397,16 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     const bool cross = last && !strcmp(last, "/cross_attn");
     const bool self = last && !strcmp(last, "/self_attn");
     const bool here = !strncmp(ctx->path, e->name, strlen(ctx->path));
-    if (kind == OP_ATTENTION && here && !e->done) {
-        call_take(&q, kind, args);
-        if (q.attn.rel_bias && call_cost(&q) <= WORK_MOST) {
-            keep_pass(e, ctx, &q, true);
-            snprintf(e->c.other[e->c.others - 1].path, 32, "block.%d", nth);
-        }
-    }
-    if (here) return;
-    if (kind != OP_ADD && kind != OP_ROPE && kind != OP_ATTENTION) return;
     call_take(&q, kind, args);
-    if (call_cost(&q) > WORK_MOST) return;
-    if (kind == OP_ADD && nth == 0 && !same_block(ctx->path, e->name))
-        keep_table(e, ctx, &q);
+    e->like = keep_like(e, ctx, &q);
+    if ((kind != OP_ROPE && kind != OP_ATTENTION)
+        || call_cost(&q) > WORK_MOST) return;
+    if (here) return;
+    if (kind == OP_ATTENTION && !same_block(ctx->path, e->name)
+        && nth == (cross ? 1 : 0) && (self || cross))
+        keep_block(e, ctx, &q);
     if (e->done || !same_block(ctx->path, e->name)) return;
-    if (kind == OP_ROPE && nth == 0 && self)
-        take_other(ctx, &e->keys, &e->last_keys, &q);
+    if (kind == OP_ROPE && self) keep_keys(e, ctx, &q, nth == 0);
     if (kind == OP_ATTENTION && nth == (cross ? 1 : 0) && (self || cross))
         keep_pass(e, ctx, &q, cross);
 }
@@ -332,12 +459,56 @@ static void files_explain(tt_explain *e, tt_ctx *ctx)
     forget(e);
 }
 
+/* Every kind of mistake once, the largest first; none that the arithmetic may
+ * make. */
+static void keep_unseen(void *user, const char *op, const char *mistake)
+{
+    static const char *const fair[] = {"kept in", "rounded", "float32", "f16"};
+    tt_explain *e = user;
+    char line[256], kind[240], all[sizeof e->unseen];
+    const char *of = strrchr(e->name, '/');
+    const size_t n = strlen(e->unseen);
+    for (size_t i = 0; i < sizeof fair / sizeof fair[0]; i++)
+        if (strstr(mistake, fair[i])) return;
+    snprintf(line, sizeof line, "%.120s (%.40s of ", mistake, op);
+    explain_kind(kind, sizeof kind, line);
+    *strrchr(kind, '(') = '\0';
+    explain_kind(all, sizeof all, e->unseen);
+    if (strstr(all, kind)) return;
+    snprintf(e->unseen + n, sizeof e->unseen - n, "%s%s%.40s)", n ? "; " : "",
+             line, of ? of + 1 : e->name);
+}
+
+/* After a pass: what could have been wrong with the first tensor of a kind. */
+static void look_blind(tt_explain *e, const char *path, tt_dtype type, int rank,
+                       const int64_t *dim, const void *data)
+{
+    tt_ctx *ctx = e->ctx;
+    const char *frame = strstr(path, "vae/frame.");
+    if (frame) e->frames = atoi(frame + 10) + 1;
+    const tt_entry *t = tt_file_find(e->emul, path);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    if (!e->c.n || !t || !first_of(e, path, true) || e->budget <= 0) return;
+    const double *emul = tt_read_double(ctx, &ctx->scratch, &t->t);
+    e->n = tt_tensor_count(&t->t);
+    if (emul) end_chain(e, ctx, type, rank, dim, data);
+    snprintf(e->name, sizeof e->name, "%s", path);
+    if (e->waiting)
+        hint_blind(ctx, &e->c, &(chain_blind){e->arith, &e->v, emul,
+                                              keep_unseen, e});
+    e->budget -= work(&e->c) * e->c.tried;
+    e->c.tried = 0;
+    e->waiting = e->done = false;
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
 static void explain_look(void *user, const char *path, tt_dtype dtype, int rank,
                          const int64_t *dim, const void *data)
 {
     tt_explain *e = user;
     if (e->tap) e->tap(e->tap_user, path, dtype, rank, dim, data);
-    if (!e->done && !strcmp(path, e->name))
+    if (e->blind) look_blind(e, path, dtype, rank, dim, data);
+    else if (!e->done && !strcmp(path, e->name))
         end_chain(e, e->ctx, dtype, rank, dim, data);
     /* several may be shown in a row, of calls that came before the first */
     e->named = true;
@@ -373,6 +544,7 @@ static void explain_listen(tt_explain *e, tt_ctx *ctx)
         ours->name(ctx, a);                                                    \
         ctx->ops = table;                                                      \
         end_link(e, ctx, l);                                                   \
+        keep_near(e, ctx, OP_##NAME, a);                                       \
     }
 TT_OPS(RECORD)
 
@@ -392,16 +564,13 @@ static void read_theirs(tt_ctx *ctx, tt_explain *e, const char *theirs)
     tt_file_close(f);
 }
 
-tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
-                          const tt_verdict *v, const char *theirs)
+static tt_explain *explain_new(tt_ctx *ctx, const tt_report *r)
 {
-    *out = NULL;
-    TT_TRY(ctx->status);
-    if (!v || v->outcome != TT_MISMATCH || v->m.n < 8) return TT_OK;
     tt_explain *e = calloc(1, sizeof *e);
-    if (!e) return tt_fail(ctx, TT_ENOMEM, "no memory to explain a tensor");
-    snprintf(e->name, sizeof e->name, "%s", v->path);
-    e->earned = v->earned;
+    if (!e) {
+        tt_fail(ctx, TT_ENOMEM, "no memory to explain a tensor");
+        return NULL;
+    }
     e->arith = r->arith;
     e->table = *tt_ops_default();
     e->table.self = e;
@@ -413,6 +582,35 @@ tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
     e->table.cls = arith_ours(r->arith)->cls;
     e->of_class[TT_CLASS_F32] = &e->plain;
     e->of_class[e->table.cls] = &e->table;
+    return e;
+}
+
+tt_status tt_explain_pass(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const char *emul)
+{
+    *out = NULL;
+    TT_TRY(ctx->status);
+    tt_explain *e = explain_new(ctx, r);
+    if (!e || tt_file_open(ctx, &e->emul, emul)) {
+        tt_explain_close(e, NULL);
+        return ctx->status;
+    }
+    e->blind = true;
+    e->budget = BLIND_MOST;
+    *out = e;
+    return TT_OK;
+}
+
+tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const tt_verdict *v, const char *theirs)
+{
+    *out = NULL;
+    TT_TRY(ctx->status);
+    if (!v || v->outcome != TT_MISMATCH || v->m.n < 8) return TT_OK;
+    tt_explain *e = explain_new(ctx, r);
+    if (!e) return ctx->status;
+    snprintf(e->name, sizeof e->name, "%s", v->path);
+    e->earned = v->earned;
     read_theirs(ctx, e, theirs);
     if (!e->got) tt_explain_close(e, NULL);
     else *out = e;
@@ -428,13 +626,29 @@ void tt_explain_close(tt_explain *e, tt_report *r)
 {
     if (!e) return;
     if (r && *e->found) report_say_why(r, e->name, e->found);
+    else if (r && e->blind && (*e->unseen || e->frames)) {
+        const size_t n = strlen(e->unseen);
+        if (e->frames && e->frames < 4)
+            snprintf(e->unseen + n, sizeof e->unseen - n, "%sany of the steady "
+                     "state of the VAE (needs 4 latent frames)", n ? "; " : "");
+        if (!*e->unseen) *e->unseen = '-';
+        tt_report_fact(r, "mistakes that would pass", "%s", e->unseen);
+        tt_report_note(r, "with these inputs as %s these mistakes would pass: "
+                       "%.600s%s", e->arith->name, e->unseen,
+                       strlen(e->unseen) > 600 ? " ... (all are in the JSON)"
+                                               : "");
+    } else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
     forget(e);
     for (int i = 0; i < PASSES; i++) {
         tt_arena_free(&e->pass[i]);
         tt_arena_free(&e->of_keys[i]);
     }
+    for (int i = 0; i < OTHERS_MOST; i++) tt_arena_free(&e->blocks[i]);
+    for (int i = 0; i < NEAR_MOST; i++) tt_arena_free(&e->near[i]);
+    tt_arena_free(&e->of_time);
     tt_arena_free(&e->keys);
     tt_arena_free(&e->lasting);
+    if (e->emul) tt_file_close(e->emul);
     free(e->got);
     free(e);
 }

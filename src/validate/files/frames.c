@@ -251,11 +251,12 @@ static bool other_factor(named *t, const round_of *r, double *trial)
     const double f = gw / ww;
     for (int64_t i = 0; i < t->n; i++) trial[i] = f * tt_log(t->want[i]);
     frames_softmax(trial, t->n);
-    if (!named_gives(t, trial)) return false;
+    if (!named_fits(t, trial)) return false;
     const struct { double is; const char *what; } names[] = {
         {sqrt(D), ": 1/sqrt(D) is missing"},
         {1 / sqrt(D), ": 1/D where 1/sqrt(D) belongs"},
-        {(double)r->H, ": the sum of the heads where their mean belongs"},
+        {(double)r->H, ": the sum of the heads where their mean belongs, or "
+         "another temperature"},
         {(double)r->H * sqrt(D), ": neither 1/sqrt(D) nor a mean of heads"}};
     const char *what = "";
     for (int i = 3; i >= 0; i--)
@@ -270,6 +271,68 @@ static bool mass_is(named *t, const double *trial, const char *what)
     if (!named_gives(t, trial)) return false;
     snprintf(t->out, t->size, "GRAB's mass: %s", what);
     return true;
+}
+
+/* Queries or keys pooled by their largest or middle values. */
+static double pooled(double *x, int64_t n, bool median)
+{
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t k = i; k > 0 && x[k] < x[k - 1]; k--) {
+            const double y = x[k];
+            x[k] = x[k - 1], x[k - 1] = y;
+        }
+    return !median ? x[n - 1] : n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2])
+                                                   / 2;
+}
+
+static bool other_pooling(named *t, const round_of *r, const double *q,
+                          int64_t T, double *trial)
+{
+    double *one = named_capacity(t, r->width), *column = named_capacity(t, T);
+    for (int median = 0; one && column && median < 2; median++) {
+        for (int64_t i = 0; i < r->width; i++) {
+            for (int64_t k = 0; k < T; k++) column[k] = q[k * r->width + i];
+            one[i] = pooled(column, T, median);
+        }
+        mass(trial, r, one, 0, r->width);
+        if (mass_is(t, trial, median ? "the median of the queries where their "
+                    "mean belongs" : "the largest queries (max) where their "
+                    "mean belongs")) return true;
+    }
+    return false;
+}
+
+/* Another function of the logits, which the right masses tell up to a constant:
+ * the mean queries and keys give them. */
+static bool other_function(named *t, const round_of *r, const double *q,
+                           double *trial)
+{
+    static const char *const what[] = {
+        "sigmoid of the logits where their softmax belongs",
+        "sigmoid of the logits, divided by their sum, where softmax belongs",
+        "the logits themselves where their softmax belongs",
+        "the cosine of mean queries and keys in place of the logits",
+        "the softmax of the cosine of mean queries and keys"};
+    const double D = (double)(r->width / r->H);
+    for (int how = 0; how < 5; how++) {
+        double sum = 0;
+        for (int64_t c = 0; c < r->P; c++) {
+            double qk = 0, qq = 0, kk = 0;
+            for (int64_t i = 0; i < r->width; i++) {
+                qk += q[i] * r->mean[c][i];
+                qq += q[i] * q[i];
+                kk += r->mean[c][i] * r->mean[c][i];
+            }
+            const double logit = qk / ((double)r->H * sqrt(D));
+            trial[c] = how < 2 ? 1 / (1 + tt_exp(-logit)) : how == 2 ? logit
+                       : qk / sqrt(qq * kk);
+            sum += trial[c];
+        }
+        for (int64_t c = 0; how == 1 && c < r->P; c++) trial[c] /= sum;
+        if (how == 4) frames_softmax(trial, r->P);
+        if (mass_is(t, trial, what[how])) return true;
+    }
+    return false;
 }
 
 static bool other_queries(named *t, const round_of *r, const double *q,
@@ -316,26 +379,27 @@ bool frames_mass(named *t)
     double *trial = named_capacity(t, t->n);
     if (!trial || !begin_round(t, &r) || r.P != t->n) return false;
     const double *q = frames_queries(t, &r, &T);
-    if (other_factor(t, &r, trial)) return true;
-    if (!q || T < 1 || !find_keys(t, &r, KEYS_RIGHT)) return false;
+    if (!q || T < 1 || !find_keys(t, &r, KEYS_RIGHT))
+        return other_factor(t, &r, trial);
     const double *mean = mean_of(t, q, T, r.width);
     if (!mean) return false;
     mass(trial, &r, mean, 0, r.width);
-    if (!named_rule(t, trial)) return false;
-    if (other_queries(t, &r, q, T, trial)) return true;
+    if (!named_rule(t, trial)) return other_factor(t, &r, trial);
+    if (other_function(t, &r, mean, trial) || other_queries(t, &r, q, T, trial)
+        || other_pooling(t, &r, q, T, trial)) return true;
     for (int how = 1; how < KEYS; how++) {
         if (!find_keys(t, &r, how)) continue;
         mass(trial, &r, mean, 0, r.width);
         if (mass_is(t, trial, what[how])) return true;
     }
-    return false;
+    return other_factor(t, &r, trial);
 }
 
 /* ---- diversity, score, picks --------------------------------------------- */
 
 typedef enum div_fault {
     DIV_RIGHT, DIV_SPAN, DIV_WHOLE, DIV_SUM, DIV_SELF, DIV_SQUARE, DIV_TIMELESS,
-    DIV_PLACE, DIV_MASSLESS, DIVS
+    DIV_PLACE, DIV_MASSLESS, DIV_COUNT, DIV_LINEAR, DIV_MEAN, DIV_ONE, DIVS
 } div_fault;
 
 /* Eqs. 7 to 9. */
@@ -348,7 +412,8 @@ static void diversity(double *out, const round_of *r, const double *m,
         hi = fmax(hi, r->index[i]);
     }
     const double half = 0.5 * (hi - lo + (f != DIV_SPAN));
-    const double sigma = fmax(1, f == DIV_WHOLE ? 2 * half : half);
+    const double sigma = f == DIV_ONE ? 1 : fmax(1, f == DIV_WHOLE ? 2 * half
+                         : f == DIV_COUNT ? 0.5 * (double)r->P : half);
     for (int64_t c = 0; c < r->P; c++) {
         double most = 0;
         for (int64_t o = 0; o < r->P; o++) {
@@ -357,10 +422,14 @@ static void diversity(double *out, const round_of *r, const double *m,
                                : fabs(r->index[c] - r->index[o]);
             const double far = f == DIV_SQUARE ? gap * gap / (sigma * sigma)
                                                : gap / sigma;
-            const double sim = (f == DIV_TIMELESS ? 1 : tt_exp(-far))
-                               * (f == DIV_MASSLESS ? 1 : m[o]);
-            most = f == DIV_SUM ? most + sim : fmax(most, sim);
+            const double near = f == DIV_TIMELESS ? 1
+                                : f == DIV_LINEAR ? fmax(0, 1 - far)
+                                : tt_exp(-far);
+            const double sim = near * (f == DIV_MASSLESS ? 1 : m[o]);
+            most = f == DIV_SUM || f == DIV_MEAN ? most + sim
+                                                 : fmax(most, sim);
         }
+        if (f == DIV_MEAN) most /= (double)(r->P - 1);
         out[c] = fmax(0, 1 - most);
     }
 }
@@ -375,9 +444,14 @@ bool frames_diversity(named *t)
         "the square of the distance in time",
         "the distance in time is left out",
         "distances are counted in places, not in frames",
-        "neighbours are not weighted by their mass"};
+        "neighbours are not weighted by their mass",
+        "half the number of candidates where half the span of frames belongs",
+        "closeness is linear in the distance",
+        "the mean of all neighbours where the heaviest belongs",
+        "the distance in time is not divided by the span"};
     round_of r;
     char name[224];
+    bool any = false;
     double *trial = named_capacity(t, t->n);
     if (!trial || !begin_round(t, &r) || r.P != t->n) return false;
     const double *m = named_like(t, named_beside(t, "grab.mass", name,
@@ -386,10 +460,12 @@ bool frames_diversity(named *t)
         diversity(trial, &r, m, f);
         if (f == DIV_RIGHT && !named_rule(t, trial)) return false;
         if (f == DIV_RIGHT || !named_gives(t, trial)) continue;
-        snprintf(t->out, t->size, "GRAB's diversity: %s", what[f]);
-        return true;
+        const size_t n = any ? strlen(t->out) : 0;   /* the same here, or not */
+        snprintf(t->out + n, t->size - n, "%s%s", any ? ", or "
+                 : "GRAB's diversity: ", what[f]);
+        any = true;
     }
-    return false;
+    return any;
 }
 
 /* The parts of the score weighed otherwise. */
@@ -403,14 +479,19 @@ static bool other_score(named *t, const double *m, const double *div,
         {1 - alpha, alpha, "the mass has a weight of 1 - alpha"},
         {alpha, 1 - alpha, "mass and diversity weigh alpha and 1 - alpha"},
         {-1, alpha, "sign of the mass flipped"}};
-    for (size_t k = 0; k <= sizeof list / sizeof list[0]; k++) {
-        const bool product = k == sizeof list / sizeof list[0];
+    static const char *const forms[] = {"the product of both",
+                                        "mass (1 + alpha diversity)",
+                                        "mass to the power of 1 + alpha"};
+    enum { LIST = sizeof list / sizeof list[0] };
+    for (int k = 0; k < LIST + 3; k++) {
         for (int64_t i = 0; i < t->n; i++)
-            trial[i] = product ? m[i] * div[i]
-                               : list[k].mass * m[i] + list[k].div * div[i];
+            trial[i] = k < LIST ? list[k].mass * m[i] + list[k].div * div[i]
+                       : k == LIST ? m[i] * div[i]
+                       : k == LIST + 1 ? m[i] * (1 + alpha * div[i])
+                       : pow(fabs(m[i]), 1 + alpha);
         if (!named_gives(t, trial)) continue;
         snprintf(t->out, t->size, "score = mass + alpha diversity: %s",
-                 product ? "the product of both" : list[k].what);
+                 k < LIST ? list[k].what : forms[k - LIST]);
         return true;
     }
     return false;
@@ -435,8 +516,9 @@ bool frames_score(named *t)
     if (!(dd > 0)) return false;
     for (int64_t i = 0; i < t->n; i++) trial[i] = m[i] + wd / dd * div[i];
     if (!named_rule(t, trial)) return false;
+    if (other_score(t, m, div, wd / dd, trial)) return true;
     for (int64_t i = 0; i < t->n; i++) trial[i] = m[i] + gd / dd * div[i];
-    if (!named_gives(t, trial)) return other_score(t, m, div, wd / dd, trial);
+    if (!named_fits(t, trial)) return false;
     snprintf(t->out, t->size, "score = mass + alpha diversity: alpha is %.5g "
              "where %.5g belongs", gd / dd, wd / dd);
     return true;
@@ -626,9 +708,15 @@ bool frames_within(named *t, double *trial)
             if (set >> i & 1) m += p.mean[i][k], n++;
         for (int64_t i = 0; i < p.n; i++)
             if (set >> i & 1) between += pow(p.mean[i][k] - m / n, 2) / n;
-        trial[k] = sqrt(fmax(0, t->want[k] * t->want[k] - between));
+        trial[k] = sqrt(between);
+        none[k] = sqrt(fmax(0, t->want[k] * t->want[k] - between));
     }
-    if (!set || !named_gives(t, trial)) return false;
+    if (set && named_gives(t, trial)) {
+        snprintf(t->out, t->size, "only what lies between the means of frames: "
+                 "the variance within each is left out");
+        return true;
+    }
+    if (!set || !named_gives(t, none)) return false;
     snprintf(t->out, t->size, "the variances of the frames are averaged: what "
              "their means differ is left out");
     return true;

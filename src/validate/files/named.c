@@ -31,6 +31,17 @@ bool named_gives(const named *t, const double *trial)
     return left * TIMES_SMALLER * TIMES_SMALLER <= error;
 }
 
+bool named_fits(const named *t, const double *trial)
+{
+    enum { HANDFUL = 32 };
+    double top = 0;
+    if (!named_gives(t, trial)) return false;
+    for (int64_t i = 0; i < t->n; i++) top = fmax(top, fabs(t->got[i]));
+    for (int64_t i = 0; t->n < HANDFUL && i < t->n; i++)
+        if (fabs(t->got[i] - trial[i]) > 2e-6 * top) return false;
+    return true;
+}
+
 bool named_rule(const named *t, const double *trial)
 {
     double left = 0, all = 0;
@@ -215,44 +226,46 @@ static bool in_x(named *t)
 
 /* ---- patches ------------------------------------------------------------- */
 
-enum { CHANNEL_SLOW = 1, TRANSPOSED = 2, GRID_TRANSPOSED = 4, PATCHES = 8 };
+/* The order of a patch's row, column and channel in memory; right is 0 1 2. */
+static const int patch_order[][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1},
+                                     {2, 1, 0}, {0, 2, 1}, {1, 2, 0}};
+enum { PATCH_ORDERS = sizeof patch_order / sizeof patch_order[0] };
 
 /* Value (dy, dx, channel) of a token goes to channel c at (2py+dy, 2px+dx). */
-static void unpatch(double *out, const double *y, const int64_t *dim, int how)
+static void unpatch(double *out, const double *y, const int64_t *dim,
+                    const int *order, bool columns)
 {
     const int64_t C = dim[1], h = dim[2], w = dim[3], gh = h / 2, gw = w / 2;
+    const int64_t size[] = {2, 2, C};
     for (int64_t i = 0; i < dim[0] * C * h * w; i++) {
         const int64_t col = i % w, row = i / w % h, c = i / (w * h) % C;
         const int64_t f = i / (w * h * C), py = row / 2, px = col / 2;
-        const int64_t dy = how & TRANSPOSED ? col % 2 : row % 2;
-        const int64_t dx = how & TRANSPOSED ? row % 2 : col % 2;
-        const int64_t at = how & CHANNEL_SLOW ? 4 * c + 2 * dy + dx
-                                              : (2 * dy + dx) * C + c;
-        const int64_t token = how & GRID_TRANSPOSED ? px * gh + py : py * gw
-            + px;
-        out[i] = y[(f * gh * gw + token) * 4 * C + at];
+        const int64_t at[] = {row % 2, col % 2, c};
+        const int64_t token = columns ? px * gh + py : py * gw + px;
+        int64_t k = 0;
+        for (int j = 0; j < 3; j++) k = k * size[order[j]] + at[order[j]];
+        out[i] = y[(f * gh * gw + token) * 4 * C + k];
     }
 }
 
 static bool in_flow(named *t)
 {
+    static const char *const axis[] = {"row", "column", "channel"};
     char name[224];
     double *trial = named_capacity(t, t->n);
     const double *y = named_like(t, named_beside(t, "head", name, sizeof name),
                                  t->n);
     if (!y || !trial || t->rank != 4 || t->dim[2] % 2 || t->dim[3] % 2)
         return false;
-    unpatch(trial, y, t->dim, 0);
+    unpatch(trial, y, t->dim, patch_order[0], false);
     if (!named_rule(t, trial)) return false;
-    for (int how = 1; how < PATCHES; how++) {
-        unpatch(trial, y, t->dim, how);
+    for (int how = 1; how < 2 * PATCH_ORDERS; how++) {
+        const int *o = patch_order[how / 2];
+        unpatch(trial, y, t->dim, o, how % 2);
         if (!named_gives(t, trial)) continue;
-        snprintf(t->out, t->size, "order of a patch: %s%s%s",
-                 how & CHANNEL_SLOW ? "channel slowest where it is fastest; "
-                                    : "",
-                 how & TRANSPOSED ? "its row and column are exchanged; " : "",
-                 how & GRID_TRANSPOSED ? "tokens run down the columns; " : "");
-        t->out[strlen(t->out) - 2] = '\0';
+        snprintf(t->out, t->size, "order of a patch: %s, %s, %s where row, "
+                 "column, channel belongs%s", axis[o[0]], axis[o[1]],
+                 axis[o[2]], how % 2 ? "; tokens run down the columns" : "");
         return true;
     }
     return false;

@@ -26,6 +26,9 @@ typedef struct named {
 /* Does the trial [n] leave next to nothing of the error? Does the right rule
  * give ours? */
 bool named_gives(const named *t, const double *trial);
+/* Of a trial with a number in it that is fitted: of a few values it must leave
+ * nothing. */
+bool named_fits(const named *t, const double *trial);
 bool named_rule(const named *t, const double *trial);
 
 /* The name with `last` after its last '/'. */

@@ -408,6 +408,17 @@ static void check_cut(dump_run *d, tt_verdict *v, const pair *p)
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
+/* One channel must not hide behind the largest of its rows; latents have their
+ * channels elsewhere. */
+static void check_limits(const dump_run *d, tt_verdict *v, const pair *p)
+{
+    tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
+                     row_length(v));
+    if (d->opt->injected && v->rank < 4 && v->rank > 1)
+        verdict_check_columns(v, d->limits, p->got, p->want, p->emul, p->n,
+                              v->dim[v->rank - 1]);
+}
+
 static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
@@ -424,8 +435,7 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
         return;
     }
     if (real && d->limits) {
-        tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
-                         row_length(v));
+        check_limits(d, v, p);
         after_flip(d, v, p);
         return;
     }
@@ -625,6 +635,19 @@ static bool uncheckable(const dump_run *d, const tt_entry *ours)
         && (!d->f.oracle || !tt_file_find(d->f.oracle, ours->name));
 }
 
+/* Where a mistake lies that has no name, and what was right until there. */
+static void say_since(const dump_run *d, tt_verdict *v)
+{
+    if (!d->opt->injected || v->outcome != TT_MISMATCH) return;
+    if (!*v->hint)
+        snprintf(v->hint, sizeof v->hint, "it arises in %.80s, from right "
+                 "inputs", v->op);
+    const size_t n = strlen(v->hint);
+    if (*d->since && n + strlen(d->since) + 24 < sizeof v->hint)
+        snprintf(v->hint + n, sizeof v->hint - n, "; given theirs up to %s",
+                 d->since);
+}
+
 void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
                   const tt_entry *theirs)
 {
@@ -642,9 +665,6 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
     if (v->outcome != TT_UNCHECKED) pair_grow(d, v, &p);
     if (d->opt->quiet) return;
     pair_explain(d, v, &p);
-    if (d->opt->injected && v->outcome == TT_MISMATCH && *d->since
-        && strlen(v->hint) + strlen(d->since) + 24 < sizeof v->hint)
-        snprintf(v->hint + strlen(v->hint), sizeof v->hint - strlen(v->hint),
-                 "%sgiven theirs up to %s", *v->hint ? "; " : "", d->since);
+    say_since(d, v);
     tt_report_add(d->report, v, p.got, p.want);
 }

@@ -51,36 +51,6 @@ void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
     if (frame) q->conv.frame = frame;
 }
 
-/* Link j again on what changed before it; NULL: nothing that it reads did. On
- * other operators than ours in any case. */
-static char *again(chain *c, int j, const changes *now, const tt_ops *other)
-{
-    chain_link *l = &c->link[j];
-    tt_ctx *ctx = c->ctx;
-    void *own[SPANS_MAX];
-    bool any = false;
-    for (int s = 0; s < l->was.n; s++) {
-        own[s] = l->copy[s];
-        if (l->copy[s] == l->was.at[s]) continue;    /* no one's result */
-        own[s] = tt_alloc(ctx, &ctx->scratch, (int64_t)l->was.size[s], 1,
-                          "an operand");
-        if (!own[s]) return NULL;
-        memcpy(own[s], l->copy[s], l->was.size[s]);
-        /* places and masks are no results, whatever their bytes are */
-        const bool result = l->copy[s] != l->q.pos
-                            && l->copy[s] != l->q.attn.key_mask;
-        for (int k = 0; result && k < j; k++)
-            any |= patch(&c->link[k], now->out[k], own[s], l->copy[s],
-                         l->was.at[s], l->was.size[s]);
-    }
-    op_call q = l->q;
-    if (!any && !other) return NULL;
-    chain_move(ctx, &ctx->scratch, &q, l->copy, own, l->was.n);
-    char *out = tt_alloc(ctx, &ctx->scratch, (int64_t)l->bytes, 1, "a result");
-    call_run(ctx, other ? other : l->ops, &q, out);
-    return ctx->status ? NULL : out;
-}
-
 /* A result of link i as it is stored. */
 static char *narrowed(chain *c, int i, const double *x)
 {
@@ -95,20 +65,47 @@ static char *narrowed(chain *c, int i, const double *x)
     return out;
 }
 
-/* The same mistake in the other calls of this kind. */
-static void spread(chain *c, const void *fault, changes *now)
+/* How a link is made again: on other operators, as another call, with a
+ * mistake; all NULL: as it was, if what it reads changed. */
+typedef struct redo {
+    const tt_ops *ops;
+    const op_call *own;
+    const void *fault;
+} redo;
+
+/* Link j again on what changed before it; NULL: nothing did. */
+static char *again(chain *c, int j, const changes *now, const redo *how)
 {
+    chain_link *l = &c->link[j];
     tt_ctx *ctx = c->ctx;
-    const op_kind kind = c->link[c->at].q.kind;
-    for (int i = 0; i < c->n && !ctx->status; i++) {
-        const op_call *q = &c->link[i].q;
-        if (i == c->at || q->kind != kind) continue;
-        double *x = tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof *x,
-                             "a trial");
-        if (!x) return;
-        plain_call(ctx, q, fault, x);
-        now->out[i] = narrowed(c, i, x);
+    void *own[SPANS_MAX];
+    bool any = how->ops || how->own || how->fault;
+    for (int s = 0; s < l->was.n; s++) {
+        own[s] = l->copy[s];
+        if (l->copy[s] == l->was.at[s]) continue;    /* no one's result */
+        own[s] = tt_alloc(ctx, &ctx->scratch, (int64_t)l->was.size[s], 1,
+                          "an operand");
+        if (!own[s]) return NULL;
+        memcpy(own[s], l->copy[s], l->was.size[s]);
+        /* places and masks are no results, whatever their bytes are */
+        const bool result = l->copy[s] != l->q.pos
+                            && l->copy[s] != l->q.attn.key_mask;
+        for (int k = 0; result && k < j; k++)
+            any |= patch(&c->link[k], now->out[k], own[s], l->copy[s],
+                         l->was.at[s], l->was.size[s]);
     }
+    op_call q = how->own ? *how->own : l->q;
+    if (!any) return NULL;
+    chain_move(ctx, &ctx->scratch, &q, l->copy, own, l->was.n);
+    if (how->fault) {
+        double *x = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof *x,
+                             "a trial");
+        plain_call(ctx, &q, how->fault, x);
+        return ctx->status ? NULL : narrowed(c, j, x);
+    }
+    char *out = tt_alloc(ctx, &ctx->scratch, (int64_t)l->bytes, 1, "a result");
+    call_run(ctx, how->ops ? how->ops : l->ops, &q, out);
+    return ctx->status ? NULL : out;
 }
 
 /* The end with these results in it; false: it has none of them. */
@@ -133,11 +130,27 @@ bool chain_end(chain *c, const double *trial, const void *fault, double *out)
 {
     tt_ctx *ctx = c->ctx;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const op_kind kind = c->link[c->at].q.kind;
     changes now = {{NULL}};
     now.out[c->at] = narrowed(c, c->at, trial);
-    if (c->together && fault) spread(c, fault, &now);
+    for (int j = 0; j < c->n && !ctx->status; j++) {
+        const bool same = c->together && c->link[j].q.kind == kind;
+        if (j != c->at)
+            now.out[j] = again(c, j, &now, &(redo){.fault = same ? fault
+                                                                 : NULL});
+    }
+    const bool any = chain_finish(c, &now, out);
+    tt_arena_reset(&ctx->scratch, mark);
+    return any;
+}
+
+bool chain_end_of(chain *c, const op_call *const *own, double *out)
+{
+    tt_ctx *ctx = c->ctx;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    changes now = {{NULL}};
     for (int j = 0; j < c->n && !ctx->status; j++)
-        if (!now.out[j]) now.out[j] = again(c, j, &now, NULL);
+        now.out[j] = again(c, j, &now, &(redo){.own = own[j]});
     const bool any = chain_finish(c, &now, out);
     tt_arena_reset(&ctx->scratch, mark);
     return any;
@@ -149,7 +162,8 @@ bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     changes now = {{NULL}};
     for (int j = 0; j < c->n && !ctx->status; j++)
-        now.out[j] = again(c, j, &now, links >> j & 1 ? ops : NULL);
+        now.out[j] = again(c, j, &now,
+                           &(redo){.ops = links >> j & 1 ? ops : NULL});
     const bool any = chain_finish(c, &now, out);
     tt_arena_reset(&ctx->scratch, mark);
     return any;

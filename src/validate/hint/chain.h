@@ -14,7 +14,8 @@
 
 #include "validate/hint/hint.h"
 
-enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4 };
+enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4, LIKES_MOST = 2048,
+       NEAR_MOST = 16 };
 
 /* One call: copies of what it read, and of its result. */
 typedef struct chain_link {
@@ -25,7 +26,24 @@ typedef struct chain_link {
     const char *out_was;     /* where its result was                          */
     char *out;
     size_t bytes;
+    int like;                /* its weights in chain.like; -1: it has none    */
 } chain_link;
+
+/* The result of a call shortly before, which a port may read by mistake. */
+typedef struct chain_near {
+    op_kind kind;
+    int64_t count;
+    tt_real *copy;
+} chain_near;
+
+/* Weights of a call, in the order in which calls of the model first had them.
+ * They lie where the model has them. */
+typedef struct chain_like {
+    op_call q;
+    tt_tensor w;
+    const void *at;
+    char path[48];
+} chain_like;
 
 /* An operator of another pass or block, with copies of what it read. */
 typedef struct chain_other {
@@ -42,8 +60,18 @@ typedef struct chain_sum {
     int64_t count;
 } chain_sum;
 
+/* Who is told of mistakes that a check would not have seen. */
+typedef struct chain_blind {
+    const tt_arith *arith;
+    const tt_verdict *v;     /* of the named tensor                           */
+    const double *emul;
+    void (*unseen)(void *user, const char *op, const char *mistake);
+    void *user;
+} chain_blind;
+
 typedef struct chain {
     tt_ctx *ctx;
+    const chain_blind *blind;    /* NULL: a mistake is looked for             */
     int n;
     chain_link link[LINKS_MOST];
     const char *end_was;     /* the named tensor                              */
@@ -51,12 +79,19 @@ typedef struct chain {
     size_t end_bytes, end_size;  /* size of an element                        */
     int at;                  /* the link under trial                          */
     int64_t rows;            /* of the latest col_moment                      */
-    bool together;           /* all rope calls make the same mistake          */
+    bool together;           /* all calls of its kind make the same mistake   */
     int others, sums;        /* latest last; of attention, of its keys' rope,
                                 and of the sums of modulations                */
-    chain_other other[OTHERS_MOST], keys[OTHERS_MOST], table[OTHERS_MOST];
-    int tables;
+    chain_other other[OTHERS_MOST], keys[OTHERS_MOST];
     chain_sum sum[SUMS_MOST];
+    int blocks, likes;       /* attention of other blocks, in this pass       */
+    chain_other block[OTHERS_MOST];
+    chain_like *like;
+    chain_near near[NEAR_MOST];        /* a ring; at nears % NEAR_MOST        */
+    int nears;
+    chain_near e0;           /* the projected time                            */
+    int64_t tried;           /* mistakes                                      */
+    int64_t trials;          /* that may still be made of arrays in any order */
 } chain;
 
 /* The operands of q that are at `from` are at `to`. */
@@ -67,6 +102,8 @@ void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
  * `together` other calls of its kind make the same mistake `fault`. False: the
  * end does not depend on it. */
 bool chain_end(chain *c, const double *trial, const void *fault, double *out);
+/* The same when links are these calls; NULL: as they were. */
+bool chain_end_of(chain *c, const op_call *const *own, double *out);
 /* The same when the links of this set, bit i for link i, run on `ops`. */
 bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out);
 
@@ -74,6 +111,9 @@ bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out);
  * named tensor; false: none does. v has its shape, and what may be erred. */
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                 const tt_verdict *v, char *out, size_t size);
+
+/* Mistakes of the operators of c that the limits of its end would pass. */
+void hint_blind(tt_ctx *ctx, chain *c, const chain_blind *b);
 
 /* A sentence with the class, or the change of class cls, that gives every bit
  * of `got` in the end when products of c compute it; false: none does. */
@@ -88,6 +128,11 @@ void chain_link_name(const chain *c, int i, bool together, char *out,
  * counted twice, stale, or at each other's place. */
 void hint_model(hint *h, const char *name);
 void hint_window(hint *h);
+/* What belongs to another call: weights of another layer or of a whole block,
+ * keys and values of another block, what another operator gave, parts of
+ * products that are fused (other.c). */
+void hint_other(hint *h, const char *name);
+void hint_other_block(hint *end, chain *c);
 /* Is this link the sum of a modulation that others of the chain read? */
 bool chain_modulation(const chain *c, int i);
 /* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */

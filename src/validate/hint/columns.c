@@ -2,7 +2,7 @@
  * wrong.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "validate/hint/hint.h"
+#include "validate/hint/chain.h"
 
 #include <math.h>
 
@@ -97,6 +97,61 @@ static void edited_again(hint *h)
     hint_try(h, y, "the edit is applied twice");
 }
 
+/* Statistics of another edit of the segment: of keys for values. */
+static void of_other_edit(hint *h)
+{
+    const op_call *q = h->q;
+    const chain *c = h->chain;
+    double *gain = hint_doubles(h, q->c), mean;
+    double *x = hint_doubles(h, q->n * q->c);
+    for (int k = 0; c && gain && x && k < c->n; k++) {
+        const op_call *o = &c->link[k].q;
+        op_call own = *q;
+        if (k == c->at || o->kind != OP_COL_BLEND || o->n != q->n
+            || o->c != q->c || !o->gain) continue;
+        own.target = o->target;
+        hint_try_call(h, &own, "the mean of col_blend %d", k + 1);
+        for (int64_t i = 0; i < q->n * q->c; i++) x[i] = (double)o->x[i];
+        for (int64_t i = 0; i < q->c; i++)
+            gain[i] = o->gain[i] * columns_deviation(x + i, q->n, q->c, &mean);
+        for (int64_t i = 0; i < q->n * q->c; i++) x[i] = (double)q->x[i];
+        for (int64_t i = 0; i < q->c; i++)
+            gain[i] /= columns_deviation(x + i, q->n, q->c, &mean);
+        own.gain = gain;
+        hint_try_call(h, &own, "by the trusted statistics of the %s",
+                      k < c->at ? "keys" : "values");
+        own.gain = o->gain;
+        own.mean = o->mean;
+        hint_try_call(h, &own, "by all statistics of the %s",
+                      k < c->at ? "keys" : "values");
+    }
+}
+
+/* The least and the largest gain that the end has are limits of the right one.
+ */
+static void limited_gain(hint *h)
+{
+    const op_call *q = h->q;
+    const double *got = h->end ? h->end->got : h->got;
+    double *gain = hint_doubles(h, q->c), lo = INFINITY, hi = -INFINITY;
+    if (!gain || (h->end && h->end->n != h->n) || !(q->tau > 0)) return;
+    for (int64_t i = 0; i < q->c; i++) {
+        double ge = 0, ee = 0;
+        for (int64_t k = i; k < h->n; k += q->c) {
+            const double x = (double)q->x[k], e = q->tau * (x - q->mean[i]);
+            ge += (got[k] - (1 - q->tau) * x - q->tau * q->target[i]) * e;
+            ee += e * e;
+        }
+        if (!(ee > 0)) return;
+        lo = fmin(lo, ge / ee);
+        hi = fmax(hi, ge / ee);
+    }
+    op_call own = *q;
+    own.gain = gain;
+    for (int64_t i = 0; i < q->c; i++) gain[i] = fmin(fmax(q->gain[i], lo), hi);
+    hint_try_call(h, &own, "the gain is limited to %.4g .. %.4g", lo, hi);
+}
+
 void hint_columns(hint *h)
 {
     if (h->q->kind != OP_COL_BLEND) {
@@ -123,6 +178,10 @@ void hint_columns(hint *h)
         {true, F(.blend = BLEND_TWICE), "applied twice"},
     };
     HINT_TRY_EACH(h, list);
-    if (edit) edited_again(h);
+    if (edit) {
+        edited_again(h);
+        of_other_edit(h);
+        limited_gain(h);
+    }
     if (h->n > 4) find_tau(h);
 }

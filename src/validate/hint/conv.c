@@ -3,66 +3,62 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/hint/hint.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #define F(...) &(conv_fault){__VA_ARGS__}
 
 static void padding(hint *h)
 {
-    op_call q = *h->q;
     const tt_conv_args *a = &h->q->conv;
     for (int r = 1; r >= -1; r--)
-        for (int s = 1; s >= -1; s--) {
-            if (!r && !s) continue;
-            q.conv.pad_top = a->pad_top + r;
-            q.conv.pad_left = a->pad_left + s;
-            hint_try_call(h, &q, "padding off by one: top %+d, left %+d%s", r,
-                          s, a->stride > 1 ? " (phase of the stride)" :
-                          a->up > 1 ? " (phase of the upsampling)" : "");
-        }
-    q = *h->q;
-    q.conv.up = a->up == 2 ? 1 : 2;
-    hint_try_call(h, &q, a->up == 2 ? "upsampling left out"
-                                    : "input upsampled though it is not");
-    q = *h->q;
-    q.conv.stride = a->stride == 2 ? 1 : 2;
-    hint_try_call(h, &q, "stride %d instead of %d", q.conv.stride, a->stride);
-    if (a->Hi == a->Wi) return;
-    q = *h->q;
-    q.conv.Hi = a->Wi;
-    q.conv.Wi = a->Hi;
-    hint_try_call(h, &q, "height and width of the input exchanged");
+        for (int s = 1; s >= -1; s--)
+            if (r || s)
+                hint_try_fault(h, F(.top = r, .left = s), "padding off by one: "
+                               "top %+d, left %+d%s", r, s, a->stride > 1
+                               ? " (phase of the stride)" : a->up > 1
+                               ? " (phase of the upsampling)" : "");
+    const int up = a->up == 2 ? 1 : 2, stride = a->stride == 2 ? 1 : 2;
+    hint_try_fault(h, F(.up = up), up == 1 ? "upsampling left out"
+                                           : "input upsampled though it is "
+                                             "not");
+    hint_try_fault(h, F(.stride = stride), "stride %d instead of %d", stride,
+                   a->stride);
+    const hint_trial list[] = {
+        {a->Hi != a->Wi, F(.sides = true),
+         "height and width of the input exchanged"},
+        {true, F(.picture = EDGE_REPEATED),
+         "edges repeat the image where zeros belong"},
+        {true, F(.picture = EDGE_REFLECTED),
+         "edges reflect the image where zeros belong"},
+        {true, F(.picture = EDGE_AROUND),
+         "edges continue on the other side where zeros belong"},
+        {a->up == 2, F(.picture = BILINEAR),
+         "bilinear upsampling where nearest belongs"},
+        {a->up == 2, F(.picture = BILINEAR_CORNERS),
+         "bilinear upsampling with aligned corners where nearest belongs"},
+    };
+    HINT_TRY_EACH(h, list);
 }
 
-/* One extended frame in which the edge pixels are repeated. */
-static const tt_real *extended(hint *h, const tt_conv_args *a,
-                               const tt_real *x, int64_t m)
+/* Any frame, or none, in any place of the window. */
+static void any_frames(hint *h, int kt)
 {
-    const int64_t H = a->Hi + 2 * m, W = a->Wi + 2 * m;
-    tt_real *y = x ? tt_scratch(h->ctx, H * W * a->Cin) : NULL;
-    for (int64_t i = 0; y && i < H; i++)
-        for (int64_t j = 0; j < W; j++) {
-            int64_t r = i - m < 0 ? 0 : i - m >= a->Hi ? a->Hi - 1 : i - m;
-            int64_t s = j - m < 0 ? 0 : j - m >= a->Wi ? a->Wi - 1 : j - m;
-            memcpy(y + (i * W + j) * a->Cin, x + (r * a->Wi + s) * a->Cin,
-                   (size_t)a->Cin * sizeof *y);
+    int64_t all = 1;
+    for (int i = 0; i < kt; i++) all *= kt + 1;
+    for (int64_t k = 0; k < all; k++) {
+        int from[16];
+        char what[64];
+        size_t at = 0;
+        int64_t rest = k;
+        for (int i = 0; i < kt; i++, rest /= kt + 1) {
+            from[i] = (int)(rest % (kt + 1)) - 1;
+            at += (size_t)snprintf(what + at, sizeof what - at,
+                                   from[i] < 0 ? "%szeros" : "%s%d",
+                                   i ? ", " : "", from[i]);
         }
-    return y;
-}
-
-static void edges(hint *h)
-{
-    const tt_conv_args *a = &h->q->conv;
-    const tt_real *frame[16];
-    op_call q = *h->q;
-    if (a->kt > 16) return;
-    for (int i = 0; i < a->kt; i++) frame[i] = extended(h, a, a->frame[i], 2);
-    q.conv.frame = frame;
-    q.conv.Hi += 4;
-    q.conv.Wi += 4;
-    q.conv.pad_top -= 2 * a->up;
-    q.conv.pad_left -= 2 * a->up;
-    hint_try_call(h, &q, "edges repeat the image where zeros belong");
+        hint_try_fault(h, F(.frame = from), "frames of the window are %s where "
+                       "0, 1, 2 belong", what);
+    }
 }
 
 /* Frames of the window in other places; -1: none. */
@@ -76,28 +72,26 @@ static void conv_frames(hint *h)
         "the newest frame in place of all",
         "history ignored (zeros before this frame)",
         "the older frames are in each other's place"};
-    const tt_conv_args *a = &h->q->conv;
-    const int last = a->kt - 1;
-    const tt_real *frame[16], *old = NULL;
-    op_call q = *h->q;
-    q.conv.frame = frame;
+    const int last = h->q->conv.kt - 1;
+    int frame[16];
     if (last < 1 || last > 15) return;
     for (int form = 0; form < 7; form++) {
         for (int i = 0; i <= last; i++) {
             const int from[] = {last - i, i - 1, i < last ? i + 1 : i,
                                 i ? i - 1 : 0, last, i < last ? -1 : i,
                                 i < last ? last - 1 - i : i};
-            frame[i] = from[form] < 0 ? NULL : a->frame[from[form]];
+            frame[i] = from[form];
         }
-        hint_try_call(h, &q, "%s", what[form]);
+        hint_try_fault(h, F(.frame = frame), "%s", what[form]);
     }
     for (int k = 0; k <= last; k++) {
-        for (int i = 0; i <= last; i++) frame[i] = i == k ? NULL : a->frame[i];
-        hint_try_call(h, &q, "frame %d of the window is left out", k);
+        for (int i = 0; i <= last; i++) frame[i] = i == k ? -1 : i;
+        hint_try_fault(h, F(.frame = frame), "frame %d of the window is left "
+                       "out", k);
     }
-    for (int i = last; i >= 0; i--)
-        frame[i] = old = a->frame[i] ? a->frame[i] : old;
-    hint_try_call(h, &q, "the first frame repeated where zeros belong");
+    hint_try_fault(h, F(.first = true), "the first frame repeated where zeros "
+                   "belong");
+    if (last == 2) any_frames(h, last + 1);
 }
 
 static void taps(hint *h)
@@ -138,7 +132,6 @@ void hint_conv(hint *h)
         hint_try_fault(h, F(.bias = 1), "bias added twice");
     }
     padding(h);
-    edges(h);
     conv_frames(h);
     taps(h);
     conv_missing(h);

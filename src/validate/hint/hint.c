@@ -20,6 +20,7 @@
 #define TIMES_EARNED 4   /* what an explanation may leave, in units of earned */
 #define TIMES_SMALLER 20
 #define LEAST_SMALLER 3
+#define TRIALS_WORK ((int64_t)1 << 31)
 
 double *hint_doubles(hint *h, int64_t n)
 {
@@ -70,6 +71,25 @@ bool hint_settled(const hint *h)
            (h->fits && !h->partly && h->best <= h->earned);
 }
 
+/* Would a tensor with this mistake pass? */
+static void try_blind(const hint *end, const chain *c, const char *fmt,
+                      va_list args)
+{
+    char of[48], what[160];
+    const chain_blind *b = c->blind;
+    tt_verdict v = *b->v;
+    double off = 0;              /* of what these inputs have nothing of      */
+    for (int64_t i = 0; i < end->n; i++)
+        off = fmax(off, fabs(end->trial[i] - end->want[i]));
+    if (!(off > end->earned / 2)) return;
+    tt_verdict_check(&v, b->arith, end->trial, end->want, b->emul, end->n,
+                     end->c);
+    if (v.outcome != TT_PASS) return;
+    vsnprintf(what, sizeof what, fmt, args);
+    chain_link_name(c, c->at, c->together, of, sizeof of);
+    b->unseen(b->user, of, what);
+}
+
 static void try_args(hint *h, const double *trial, const char *fmt,
                      va_list args)
 {
@@ -77,8 +97,10 @@ static void try_args(hint *h, const double *trial, const char *fmt,
     if (h->end) {
         /* of several calls only a fault can be imitated */
         if (h->chain->together && !h->fault) return;
-        if (chain_end(h->chain, trial, h->fault, h->end->trial))
-            try_args(h->end, h->end->trial, fmt, args);
+        h->chain->tried++;
+        if (!chain_end(h->chain, trial, h->fault, h->end->trial)) return;
+        if (h->chain->blind) try_blind(h->end, h->chain, fmt, args);
+        else try_args(h->end, h->end->trial, fmt, args);
         return;
     }
     residue r = hint_measure(h, trial, NULL);
@@ -123,6 +145,14 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
     try_args(h, h->trial, fmt, args);
     va_end(args);
     h->fault = NULL;
+}
+
+double hint_left(hint *h, const op_call *q)
+{
+    plain_call(h->ctx, q, NULL, h->trial);
+    if (h->ctx->status || !chain_end(h->chain, h->trial, NULL, h->end->trial))
+        return INFINITY;
+    return hint_measure(h->end, h->end->trial, NULL).rms;
 }
 
 void hint_try_each(hint *h, const hint_trial *list, size_t n)
@@ -180,7 +210,7 @@ static void families_of_call(hint *h)
     case OP_COL_BLEND: hint_columns(h); break;
     default: hint_pointwise(h); break;
     }
-    if (!hint_settled(h)) hint_rounding(h);
+    if (!hint_settled(h) && !(h->chain && h->chain->blind)) hint_rounding(h);
 }
 
 static bool hint_search(hint *h, op_call *part, const tt_arith *arith,
@@ -228,7 +258,7 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                const double *got, const double *want, tt_verdict *v)
 {
     hint h = {.ctx = ctx, .got = got, .want = want, .n = 1, .rank = v->rank,
-              .earned = v->earned};
+              .earned = v->earned, .name = q ? NULL : v->path};
     const size_t size = sizeof v->hint;
     v->hint[0] = 0;
     if (ctx->status) return false;
@@ -295,7 +325,7 @@ static bool sample_deviation(hint *end, const chain *c, const char *name)
 
 /* The mistakes of one link; whether one explains more than all before. */
 static bool link_explains(hint *end, chain *c, int i, bool together,
-                          const char *name)
+                          const char *name, bool other)
 {
     hint h;
     const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
@@ -303,12 +333,73 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     if (begin_chain(&h, end, c, i)) {
         const bool read = h.q->kind == OP_ATTENTION || h.q->kind == OP_ROPE;
         c->together = together;
-        if (!read) hint_model(&h, name);      /* says more than a family */
-        if (!hint_settled(&h)) families_of_call(&h);
-        if (read && !together) hint_model(&h, name);
+        if (other) hint_other(&h, name);
+        else if (!read) hint_model(&h, name); /* says more than a family */
+        if (!other && !hint_settled(&h)) families_of_call(&h);
+        if (!other && read && !together) hint_model(&h, name);
     }
     tt_arena_reset(&end->ctx->scratch, mark);
     return end->fits && end->best < before;
+}
+
+/* Does the end depend on link i? */
+static bool leads(hint *end, chain *c, int i)
+{
+    hint h;
+    const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
+    const bool does = begin_chain(&h, end, c, i);
+    tt_arena_reset(&end->ctx->scratch, mark);
+    return does;
+}
+
+/* A port has a mistake in its function, so in all calls of it: the first of
+ * several of its kind that lead to the end, when i is the last; -1: it is not.
+ */
+static int first_of_many(hint *end, chain *c, int i)
+{
+    int first = -1;
+    for (int k = 0; k < c->n; k++) {
+        if (c->link[k].q.kind != c->link[i].q.kind || !leads(end, c, k))
+            continue;
+        if (k > i) return -1;
+        if (first < 0) first = k;
+    }
+    return first < i && leads(end, c, i) ? first : -1;
+}
+
+/* The named tensor at the end of c, with ours in `want`. */
+static void begin_end(hint *end, tt_ctx *ctx, const chain *c,
+                      const tt_verdict *v, const double *got)
+{
+    *end = (hint){.ctx = ctx, .got = got, .n = 1, .rank = v->rank,
+                  .earned = v->earned};
+    for (int i = 0; i < v->rank; i++) end->n *= end->dim[i] = v->dim[i];
+    end->c = v->rank ? v->dim[v->rank - 1] : 1;
+    double *want = hint_doubles(end, end->n);
+    end->want = want;
+    end->trial = hint_doubles(end, end->n);
+    end->wrong = tt_alloc(ctx, &ctx->scratch, end->n, sizeof *end->wrong,
+                          "hint");
+    for (int64_t i = 0; !ctx->status && i < end->n; i++)
+        want[i] = c->end_size == 8
+                      ? ((const double *)(const void *)c->end)[i]
+                      : (double)((const float *)(const void *)c->end)[i];
+}
+
+void hint_blind(tt_ctx *ctx, chain *c, const chain_blind *b)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    hint end, h;
+    c->blind = b;
+    begin_end(&end, ctx, c, b->v, NULL);
+    end.got = end.want;
+    for (int i = 0; i < c->n && !ctx->status; i++) {
+        const tt_arena_mark here = tt_arena_here(&ctx->scratch);
+        if (begin_chain(&h, &end, c, i)) families_of_call(&h);
+        tt_arena_reset(&ctx->scratch, here);
+    }
+    c->blind = NULL;
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
@@ -317,27 +408,34 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     char of[48] = "", where[96] = "";
     int64_t worst;
-    hint end = {.ctx = ctx, .got = got, .n = 1, .rank = v->rank,
-                .earned = v->earned};
-    for (int i = 0; i < v->rank; i++) end.n *= end.dim[i] = v->dim[i];
-    end.c = v->rank ? v->dim[v->rank - 1] : 1;
-    double *want = hint_doubles(&end, end.n);
-    end.want = want;
-    end.trial = hint_doubles(&end, end.n);
-    end.wrong = tt_alloc(ctx, &ctx->scratch, end.n, sizeof *end.wrong, "hint");
-    for (int64_t i = 0; !ctx->status && i < end.n; i++)
-        want[i] = c->end_size == 8
-                      ? ((const double *)(const void *)c->end)[i]
-                      : (double)((const float *)(const void *)c->end)[i];
+    hint end;
+    begin_end(&end, ctx, c, v, got);
+    end.name = name;
     const bool wrong = !ctx->status && take_stock(&end, &worst);
     if (wrong && sample_deviation(&end, c, name))
         snprintf(of, sizeof of, "col_moment");
+    if (wrong) {
+        int64_t work = 1;
+        for (int i = 0; i < c->n; i++) work += call_cost(&c->link[i].q);
+        c->trials = TRIALS_WORK / work;
+        const bool before = end.fits;
+        if (!before) hint_other_block(&end, c);
+        if (end.fits && !before) snprintf(of, sizeof of, "another block");
+    }
     if (wrong)
-        for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--)
-            for (int together = c->link[i].q.kind == OP_ROPE; together >= 0;
-                 together--)
-                if (link_explains(&end, c, i, together, name))
-                    chain_link_name(c, i, together, of, sizeof of);
+        for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {
+            const int first = first_of_many(&end, c, i);
+            if (first >= 0 && link_explains(&end, c, first, true, name, false))
+                chain_link_name(c, first, true, of, sizeof of);
+            if (!hint_settled(&end)
+                && link_explains(&end, c, i, false, name, false))
+                chain_link_name(c, i, false, of, sizeof of);
+        }
+    /* what says more of a mistake goes before what may stand for it */
+    const bool again = wrong && (!end.fits || end.partly);
+    for (int i = again ? c->n - 1 : -1; i >= 0 && !hint_settled(&end); i--)
+        if (link_explains(&end, c, i, false, name, true))
+            chain_link_name(c, i, false, of, sizeof of);
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);
     if (end.fits)
         snprintf(out, size, "%s: %.125s%s%s", of, end.text, *where ? ", " : "",

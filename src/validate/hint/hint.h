@@ -13,7 +13,8 @@
 
 typedef struct hint {
     tt_ctx *ctx;
-    const op_call *q;           /* NULL: a tensor of a file                   */
+    const op_call *q;           /* NULL: a tensor of a file ...               */
+    const char *name;           /* ... of this name; NULL: not known          */
     const double *got, *want;   /* [n], rows of c                             */
     int64_t n, c;
     int rank;
@@ -43,6 +44,8 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
                     const char *fmt, ...) TT_PRINTF(4, 5);
 #define hint_try_call(h, q, ...) hint_try_plain((h), (q), NULL, __VA_ARGS__)
 #define hint_try_fault(h, f, ...) hint_try_plain((h), (h)->q, (f), __VA_ARGS__)
+/* What is left at the end of a chain when the link under trial is q. */
+double hint_left(hint *h, const op_call *q);
 /* A table of faults, tried in its order; lines that are not `when` are left
  * out. Each family has a macro F that makes a fault of its operator. */
 typedef struct hint_trial {
@@ -75,6 +78,25 @@ void hint_cut(hint *h, const tt_arith *arith);
 void hint_values(hint *h);        /* of the data alone: signs, factors, sums  */
 void hint_order(hint *h);         /* of the data alone: what stands where     */
 
+/* An array [dim] that lies in memory with its axes in another order: element i
+ * of what lies there is element hint_axes_from(a, i) of the right one. */
+enum { AXES_MOST = 4 };
+typedef struct hint_axes {
+    int n;
+    int64_t dim[AXES_MOST];
+    int order[AXES_MOST];
+    bool both;               /* written so, or read so                        */
+    char what[128];
+} hint_axes;
+int64_t hint_axes_from(const hint_axes *a, int64_t i);
+typedef void (*hint_axes_fn)(void *user, const hint_axes *a);
+/* All orders of its axes, of rows as frames, height and width, and of its last
+ * axis as two or three. */
+void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user);
+
+/* "rows", "head": what stands along an axis. */
+const char *hint_axis(const hint *h, int axis, bool many, char *buf,
+                      size_t size);
 /* "only rows 12 to 16 of 17", "" when nearly everything is wrong. */
 void hint_where(const hint *h, char *out, size_t size);
 /* What stands at the wrong elements when no trial fits; false: nothing to be

@@ -92,13 +92,6 @@ static void sums(hint *h)
     const chain *c = h->chain;
     const int64_t n = q->n * q->c;
     op_call own = *q;
-    for (int i = 0; i < c->tables; i++) {
-        const chain_other *o = &c->table[i];
-        const char *block = strstr(o->path, "block.");
-        own.y = o->q.y;
-        if (block && o->q.n * o->q.c == n)
-            hint_try_call(h, &own, "that of %s is taken", block);
-    }
     tt_real *x = tt_scratch(h->ctx, n);
     own = *q;
     own.x = x;
@@ -145,14 +138,15 @@ static void model_other_factor(hint *h)
 typedef enum wave { WAVE_RIGHT, WAVE_SWAPPED, WAVE_PAIRS, WAVE_LAST } wave;
 
 /* The sinusoid of time t [half cosines, half sines] in every row. */
-static void at_time(tt_real *x, int64_t n, int64_t c, double t, wave how)
+static void at_time(tt_real *x, const op_call *q, double t, double base,
+                    wave how)
 {
-    const int64_t half = c / 2;
-    for (int64_t i = 0; i < n * half; i++) {
-        const int64_t k = i % half, row = i / half * c;
+    const int64_t half = q->c / 2;
+    for (int64_t i = 0; i < q->n * half; i++) {
+        const int64_t k = i % half, row = i / half * q->c;
         const double steps = (double)(how == WAVE_LAST ? half - 1 : half);
         double s, o;
-        tt_sincos(t * tt_pow(10000, -(double)k / steps), &s, &o);
+        tt_sincos(t * tt_pow(base, -(double)k / steps), &s, &o);
         const int64_t at = how == WAVE_PAIRS ? 2 * k : k;
         const int64_t far = how == WAVE_PAIRS ? 1 : half;
         x[row + at] = (tt_real)(how == WAVE_SWAPPED ? s : o);
@@ -177,15 +171,20 @@ static void other_waves(hint *h, tt_real *x, double right)
         {right, WAVE_PAIRS, "sines and cosines of the time are interleaved"},
         {right, WAVE_LAST, "frequencies of the time are counted by half - 1"},
         {right / 1000, WAVE_RIGHT, "the time is divided by 1000"},
+        {right * 1000, WAVE_RIGHT, "the time is multiplied by 1000"},
+        {-right, WAVE_RIGHT, "the time has the other sign"},
+        {1000 - right, WAVE_RIGHT, "the time runs the other way (1000 - t)"},
         {floor(right), WAVE_RIGHT, "the time is cut to a whole number"},
         {rint(right), WAVE_RIGHT, "the time is rounded to a whole number"},
         {(double)tt_format_round(TT_FMT_BF16, (float)right), WAVE_RIGHT,
          "the time is rounded to bf16"},
+        {(double)tt_format_round(TT_FMT_F16, (float)right), WAVE_RIGHT,
+         "the time is rounded to f16"},
     };
     op_call own = *q;
     own.x = x;
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        at_time(x, q->n, q->c, list[i].t, list[i].how);
+        at_time(x, q, list[i].t, 10000, list[i].how);
         hint_try_call(h, &own, "%s", list[i].what);
     }
 }
@@ -222,71 +221,61 @@ static void float_waves(hint *h, tt_real *x, double t)
     end->earned = earned;
 }
 
+/* What is left of the error at this time and base. */
+static double at_wave(hint *h, tt_real *x, double t, double base)
+{
+    op_call own = *h->q;
+    own.x = x;
+    at_time(x, h->q, t, base, WAVE_RIGHT);
+    return hint_left(h, &own);
+}
+
+/* The number in [lo, hi] that leaves least: steps first, then the best one's
+ * surroundings, ever closer. */
+static double solve(hint *h, tt_real *x, double right, bool base, double lo,
+                    double hi, int steps)
+{
+    double best = right, least = INFINITY, step = (hi - lo) / steps;
+    for (int i = 0; i <= steps; i++) {
+        const double v = lo + i * step, e = base
+            ? at_wave(h, x, right, tt_exp(v)) : at_wave(h, x, v, 10000);
+        if (e < least) least = e, best = v;
+    }
+    for (int i = 0; i < 40; i++, step /= 2)
+        for (int side = -1; side < 2; side += 2) {
+            const double v = best + side * step / 2, e = base
+                ? at_wave(h, x, right, tt_exp(v)) : at_wave(h, x, v, 10000);
+            if (e < least) least = e, best = v;
+        }
+    return best;
+}
+
 static void times(hint *h)
 {
     enum { STEPS = 1000 };
     const op_call *q = h->q;
     tt_real *x = tt_scratch(h->ctx, q->n * q->c);
     op_call own = *q;
-    if (!x || q->c < 4) return;
+    if (!x || q->c < 4 || !h->end) return;
     const double t = time_of(q), right = fabs(t - rint(t)) < 0.01 ? rint(t) : t;
     own.x = x;
     float_waves(h, x, right);
     other_waves(h, x, right);
-    for (int i = 0; i <= STEPS && !hint_settled(h); i++) {
-        if (i == (int)right) continue;
-        at_time(x, q->n, q->c, i, WAVE_RIGHT);
-        hint_try_call(h, &own, "the pass is made at time %d where %.6g belongs",
-                      i, right);
-    }
+    if (hint_settled(h)) return;
+    const double at = solve(h, x, right, false, 0, STEPS, STEPS),
+        whole = fabs(at - rint(at)) < 1e-3 ? rint(at) : at;
+    at_time(x, q, whole, 10000, WAVE_RIGHT);
+    hint_try_call(h, &own, "the pass is made at time %.6g where %.6g belongs",
+                  whole, right);
+    if (hint_settled(h) || right == 0) return;
+    const double log = solve(h, x, right, true, 1, 18, 170),
+        base = rint(tt_exp(log));
+    at_time(x, q, right, base, WAVE_RIGHT);
+    hint_try_call(h, &own, "the base of the time's frequencies is %.6g where "
+                  "10000 belongs", base);
 }
 
-/* ---- operands in another order ------------------------------------------- */
-
-/* Features of a patch are [channel, row, column]. */
-static void patches(hint *h)
-{
-    static const char *const what[] = {
-        "rows and columns of a patch are exchanged",
-        "a patch is read channel fastest (its order is channel, row, column)"};
-    const op_call *q = h->q;
-    const int64_t C = q->c / 4;
-    op_call own = *q;
-    tt_real *x = tt_scratch(h->ctx, q->n * q->c);
-    for (int how = 0; x && q->c % 4 == 0 && how < 2; how++) {
-        for (int64_t i = 0; i < q->n * q->c; i++) {
-            const int64_t k = i % q->c, p = k % 4,
-                exchanged = p % 2 * 2 + p / 2;
-            x[i - k + (how ? p * C + k / 4 : k - p + exchanged)] = q->x[i];
-        }
-        own.x = x;
-        hint_try_call(h, &own, "%s", what[how]);
-    }
-}
-
-/* The output of attention, [rows, H, D], read as [rows, D, H] and the like. */
-static void model_heads(hint *h)
-{
-    const op_call *q = h->q;
-    const chain *c = h->chain;
-    const tt_attention_args *a = NULL;
-    for (int i = 0; i < c->at; i++)
-        if (c->link[i].q.kind == OP_ATTENTION
-            && c->link[i].out_was == chain_was(c, q->x))
-            a = &c->link[i].q.attn;
-    tt_real *x = a && a->H > 1 ? tt_scratch(h->ctx, q->n * q->c) : NULL;
-    op_call own = *q;
-    for (int how = 0; x && how < 2; how++) {
-        const int64_t n = how ? a->D : a->H, m = q->c / n;
-        for (int64_t i = 0; i < q->n * q->c; i++) {
-            const int64_t k = i % q->c;
-            x[i - k + k % m * n + k / m] = q->x[i];
-        }
-        own.x = x;
-        hint_try_call(h, &own, "its input is read as [D, H]: heads and "
-                      "channels are exchanged");
-    }
-}
+/* ---- heads --------------------------------------------------------------- */
 
 /* Every head has a statistic of its own; weights of all channels, or those of
  * the first head for all. */
@@ -314,48 +303,6 @@ static void norm_of_heads(hint *h)
     }
 }
 
-static bool model_same_shape(const tt_tensor *a, const tt_tensor *b)
-{
-    return a->rank == b->rank
-           && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
-}
-
-/* Could the weights of `o` be taken for those of `q`? */
-static bool takes_the_same(const op_call *o, const op_call *q)
-{
-    if (o->kind != q->kind) return false;
-    switch (q->kind) {
-    case OP_LINEAR:
-        return model_same_shape(o->w, q->w) && !o->b == !q->b;
-    case OP_CONV:
-        return model_same_shape(o->conv.w, q->conv.w) && !o->conv.b
-            == !q->conv.b;
-    case OP_RMS_NORM: case OP_CHANNEL_NORM:
-        return o->c == q->c && o->a && q->a && o->a != q->a;
-    default: return false;
-    }
-}
-
-/* Weights of another call of its kind and shape: of k for q, of one half for
- * the other. */
-static void siblings(hint *h)
-{
-    const chain *c = h->chain;
-    int nth = 0;
-    for (int i = 0; i < c->n; i++) {
-        const op_call *o = &c->link[i].q;
-        op_call own = *h->q;
-        nth += o->kind == own.kind;
-        if (i == c->at || !takes_the_same(o, &own)) continue;
-        if (own.kind == OP_LINEAR) own.w = o->w, own.b = o->b;
-        else if (own.kind == OP_CONV)
-            own.conv.w = o->conv.w, own.conv.b = o->conv.b;
-        else own.a = o->a;
-        hint_try_call(h, &own, "takes the weights of %s %d",
-                      op_name(own.kind), nth);
-    }
-}
-
 void hint_model(hint *h, const char *name)
 {
     const op_call *q = h->q;
@@ -368,11 +315,8 @@ void hint_model(hint *h, const char *name)
     case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
     case OP_LINEAR:
         if (ends_with(name, "/e")) times(h);
-        else if (ends_with(name, "tokens")) patches(h);
-        else model_heads(h);
         break;
     default: break;
     }
-    siblings(h);
     tt_arena_reset(&h->ctx->scratch, mark);
 }

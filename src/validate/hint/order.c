@@ -17,12 +17,12 @@
 #define SAMPLES 256
 #define WHOLE 64
 #define FRAMES 21
+#define SPLIT 4096           /* parts that an axis may have                   */
 
 /* Where element i takes its value from. */
-typedef int64_t (*source_fn)(const int64_t *p, int64_t i);
+typedef int64_t (*source_fn)(const void *p, int64_t i);
 
-static void try_map(hint *h, source_fn from, const int64_t *p,
-                    const char *what)
+static void try_map(hint *h, source_fn from, const void *p, const char *what)
 {
     if (hint_settled(h) || h->maps >= WHOLE) return;
     const int64_t step = h->n > SAMPLES ? h->n / SAMPLES : 1;
@@ -49,43 +49,23 @@ static void try_map(hint *h, source_fn from, const int64_t *p,
     if (edge * 2 <= h->n) hint_try(h, h->trial, "%s", what);
 }
 
-/* The tensor is split as [a, b, c, d, e]; b and d change places. */
-static int64_t from_transposed(const int64_t *p, int64_t i)
-{
-    const int64_t b = p[1], c = p[2], d = p[3], e = p[4];
-    const int64_t ie = i % e, ib = i / e % b, ic = i / (e * b) % c;
-    const int64_t id = i / (e * b * c) % d, ia = i / (e * b * c * d);
-    return (((ia * b + ib) * c + ic) * d + id) * e + ie;
-}
-
 /* [a, b, c]: index j of b holds what belongs to j - p[3]. */
-static int64_t from_shifted(const int64_t *p, int64_t i)
+static int64_t from_shifted(const void *map, int64_t i)
 {
-    const int64_t b = p[1], c = p[2], j = i / c % b - p[3];
+    const int64_t *p = map, b = p[1], c = p[2], j = i / c % b - p[3];
     return j < 0 || j >= b ? -1 : i - p[3] * c;
 }
 
-static int64_t from_rotated(const int64_t *p, int64_t i)
+static int64_t from_rotated(const void *map, int64_t i)
 {
-    const int64_t b = p[1], c = p[2], j = i / c % b;
+    const int64_t *p = map, b = p[1], c = p[2], j = i / c % b;
     return i + ((j + b - p[3]) % b - j) * c;
 }
 
-static int64_t from_reversed(const int64_t *p, int64_t i)
+static int64_t from_reversed(const void *map, int64_t i)
 {
-    const int64_t b = p[1], c = p[2], j = i / c % b;
+    const int64_t *p = map, b = p[1], c = p[2], j = i / c % b;
     return i + (b - 1 - 2 * j) * c;
-}
-
-/* "rows", "channels", "axis 1": what an axis is called. */
-static const char *axis_name(const hint *h, int axis, char *buf, size_t size)
-{
-    if (axis == h->rank - 1) return "channels";
-    if (h->rank == 2 && axis == 0) return "rows";
-    if (h->rank == 3 && h->q && h->q->kind != OP_CONV)
-        return axis == 0 ? "tokens" : "heads";
-    snprintf(buf, size, "axis %d", axis);
-    return buf;
 }
 
 static void along(hint *h, int axis)
@@ -95,7 +75,7 @@ static void along(hint *h, int axis)
     for (int i = axis + 1; i < h->rank; i++) c *= h->dim[i];
     if (b < 2) return;
     char buf[24], what[128];
-    const char *name = axis_name(h, axis, buf, sizeof buf);
+    const char *name = hint_axis(h, axis, true, buf, sizeof buf);
     snprintf(what, sizeof what, "%s in reverse order", name);
     try_map(h, from_reversed, (int64_t[]){a, b, c}, what);
     if (b % 2 == 0 && b > 2) {
@@ -116,77 +96,178 @@ static void along(hint *h, int axis)
         }
 }
 
-/* Exchange of two axes (the axes between them stay), seen as a transposition
- * of the memory. */
-static void axes(hint *h)
+/* ---- axes in another order ----------------------------------------------- */
+
+int64_t hint_axes_from(const hint_axes *a, int64_t i)
 {
-    for (int x = 0; x < h->rank; x++)
-        for (int y = x + 1; y < h->rank; y++) {
-            int64_t p[5] = {1, h->dim[x], 1, h->dim[y], 1};
-            for (int i = 0; i < x; i++) p[0] *= h->dim[i];
-            for (int i = x + 1; i < y; i++) p[2] *= h->dim[i];
-            for (int i = y + 1; i < h->rank; i++) p[4] *= h->dim[i];
-            char bx[24], by[24], what[128];
-            const char *nx = axis_name(h, x, bx, sizeof bx);
-            const char *ny = axis_name(h, y, by, sizeof by);
-            snprintf(what, sizeof what, "axes transposed: %s and %s "
-                     "exchanged", nx, ny);
-            try_map(h, from_transposed, p, what);
-        }
-    /* the last axis moved to the front, and the first to the end */
-    if (h->rank < 3) return;
-    const int64_t c = h->c, d0 = h->dim[0];
-    try_map(h, from_transposed, (int64_t[]){1, h->n / c, 1, c, 1},
-            "axes transposed: channels first instead of last");
-    try_map(h, from_transposed, (int64_t[]){1, d0, 1, h->n / d0, 1},
-            "axes transposed: the first axis is last");
+    int64_t at[AXES_MOST] = {0}, from = 0;
+    for (int k = a->n - 1; k >= 0; k--) {
+        at[a->order[k]] = i % a->dim[a->order[k]];
+        i /= a->dim[a->order[k]];
+    }
+    for (int k = 0; k < a->n; k++) from = from * a->dim[k] + at[k];
+    return from;
 }
 
-/* Channels that are two axes: [H, D] written as [D, H], pairs as halves; the
- * same for rows, which may be [height, width]. */
-static void split_axes(hint *h)
+/* Does any axis of more than one index move? */
+static bool moves(const hint_axes *a)
 {
-    const int64_t R = h->n / h->c, c = h->c;
-    char what[192];
+    int last = -1;
+    for (int k = 0; k < a->n; k++) {
+        if (a->dim[a->order[k]] == 1) continue;
+        if (a->order[k] < last) return true;
+        last = a->order[k];
+    }
+    return false;
+}
+
+/* "[4, 3] where [3, 4]" of the axes from the first to the last that moves. */
+static void order_text(const hint_axes *a, char *out, size_t size)
+{
+    int lo = 0, hi = a->n - 1;
+    size_t at = 0;
+    while (a->order[lo] == lo) lo++;
+    while (a->order[hi] == hi) hi--;
+    if (hi == lo + 1 && a->dim[lo] == a->dim[hi]) {
+        snprintf(out, size, "[%lld, %lld], exchanged, where [%lld, %lld]",
+                 (long long)a->dim[hi], (long long)a->dim[lo],
+                 (long long)a->dim[lo], (long long)a->dim[hi]);
+        return;
+    }
+    for (int right = 0; right < 2; right++)
+        for (int k = lo; k <= hi && at < size; k++)
+            at += (size_t)snprintf(out + at, size - at, "%s%lld%s",
+                k > lo ? ", " : right ? "] where [" : "[",
+                (long long)a->dim[right ? k : a->order[k]],
+                k == hi && right ? "]" : "");
+}
+
+static void tell_axes(hint_axes *a, const char *what, hint_axes_fn fn,
+                      void *user)
+{
+    char order[80];
+    if (!moves(a)) return;
+    order_text(a, order, sizeof order);
+    snprintf(a->what, sizeof a->what, what, order);
+    fn(user, a);
+}
+
+/* What lies in the right order is read as if it lay in that of `a`. */
+static void tell_read(const hint_axes *a, const char *what, hint_axes_fn fn,
+                      void *user)
+{
+    hint_axes b = *a;
+    for (int k = 0; k < a->n; k++) {
+        b.dim[k] = a->dim[a->order[k]];
+        b.order[a->order[k]] = k;
+    }
+    tell_axes(&b, what, fn, user);
+}
+
+/* All orders of the last n axes, the one of `a` first. */
+static void orders(hint_axes *a, int n, const char *what, hint_axes_fn fn,
+                   void *user)
+{
+    const int first = a->n - n;
+    if (n < 2) {
+        tell_axes(a, what, fn, user);
+        if (a->both) tell_read(a, what, fn, user);
+        return;
+    }
+    const hint_axes was = *a;
+    for (int k = first; k < a->n; k++) {
+        memcpy(a->order, was.order, sizeof a->order);
+        a->order[first] = was.order[k];
+        for (int j = first; j < k; j++) a->order[j + 1] = was.order[j];
+        orders(a, n - 1, what, fn, user);
+    }
+    memcpy(a->order, was.order, sizeof a->order);
+}
+
+static hint_axes axes_of(int n, const int64_t *dim)
+{
+    hint_axes a = {.n = n};
+    for (int k = 0; k < n; k++) a.dim[k] = dim[k], a.order[k] = k;
+    return a;
+}
+
+#define AXES(...) axes_of(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+                          (int64_t[]){__VA_ARGS__})
+
+/* The last axis is two, or three. */
+static void channels_split(int64_t R, int64_t c, hint_axes_fn fn, void *user)
+{
     for (int64_t f = 2; f < c; f++) {
         if (c % f) continue;
-        if (f == 2) snprintf(what, sizeof what, "interleaved pairs where "
-                             "halves of the channels belong");
-        else if (2 * f == c) snprintf(what, sizeof what, "halves of the "
-                                      "channels where interleaved pairs "
-                                      "belong");
-        else snprintf(what, sizeof what, "heads and channels exchanged: "
-                      "[%lld, %lld] where [%lld, %lld] belongs",
-                      (long long)(c / f), (long long)f, (long long)f,
-                      (long long)(c / f));
-        try_map(h, from_transposed, (int64_t[]){R, f, 1, c / f, 1}, what);
+        hint_axes a = AXES(R, f, c / f);
+        orders(&a, 2, f == 2 ? "interleaved pairs where halves of the channels "
+               "belong" : 2 * f == c ? "halves of the channels where "
+               "interleaved pairs belong" : "heads and channels exchanged: %s "
+               "belongs", fn, user);
+        orders(&a, 3, "axes transposed: %s belongs", fn, user);
     }
-    for (int64_t f = 2; f < R && f <= 4096; f++) {
+    for (int64_t f = 2; f < c; f++)
+        for (int64_t g = 2; c % f == 0 && g < c / f; g++) {
+            hint_axes a = AXES(R, f, g, c / f / g);
+            if (c / f % g == 0)
+                orders(&a, 3, "channels are in another order: %s belongs", fn,
+                       user);
+        }
+}
+
+/* Rows are frames, height and width. */
+static void rows_split(int64_t R, int64_t c, hint_axes_fn fn, void *user)
+{
+    for (int64_t f = 2; f < R && f <= SPLIT; f++) {
+        hint_axes a = AXES(f, R / f, 1, c), b = AXES(f, R / f, c);
         if (R % f) continue;
-        snprintf(what, sizeof what, "rows are [%lld, %lld] where [%lld, %lld] "
-                 "belongs (frames, height and width transposed?)",
-                 (long long)(R / f), (long long)f, (long long)f,
-                 (long long)(R / f));
-        try_map(h, from_transposed, (int64_t[]){1, f, 1, R / f, c}, what);
+        a.order[0] = 1, a.order[1] = 0;
+        tell_axes(&a, "rows are %s belongs (frames, height and width "
+                  "transposed?)", fn, user);
+        orders(&b, 2, "axes transposed: %s belongs", fn, user);
     }
     for (int64_t n = 2; n <= FRAMES && R / n > 3; n++)
         for (int64_t f = 2; R % n == 0 && f < R / n && f <= 512; f++) {
+            hint_axes a = AXES(n, f, R / n / f, c);
+            char what[96];
             if (R / n % f) continue;
-            snprintf(what, sizeof what, "rows of each of %lld frames are "
-                     "[%lld, %lld] where [%lld, %lld] belongs (tokens run down "
-                     "the columns)", (long long)n, (long long)(R / n / f),
-                     (long long)f, (long long)f, (long long)(R / n / f));
-            try_map(h, from_transposed, (int64_t[]){n, f, 1, R / n / f, c},
-                    what);
+            a.order[1] = 2, a.order[2] = 1;
+            snprintf(what, sizeof what, "rows of each of %lld frames are %%s "
+                     "belongs (tokens run down the columns)", (long long)n);
+            tell_axes(&a, what, fn, user);
         }
-    if (c % 2) return;
-    for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->want[i ^ 1];
-    hint_try(h, h->trial, "neighbouring channels exchanged");
+}
+
+void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user)
+{
+    int64_t R = 1;
+    hint_axes a = axes_of(rank < AXES_MOST ? rank : AXES_MOST, dim);
+    for (int i = 0; i < rank - 1; i++) R *= dim[i];
+    if (rank < 1) return;
+    const int64_t c = dim[rank - 1];
+    a.both = true;
+    if (rank <= AXES_MOST)
+        orders(&a, a.n, "axes transposed: %s belongs", fn, user);
+    rows_split(R, c, fn, user);
+    channels_split(R, c, fn, user);
+}
+
+static int64_t from_axes(const void *p, int64_t i)
+{
+    return hint_axes_from(p, i);
+}
+
+static void try_axes(void *user, const hint_axes *a)
+{
+    try_map(user, from_axes, a, a->what);
 }
 
 void hint_order(hint *h)
 {
-    axes(h);
-    split_axes(h);
+    hint_all_axes(h->rank, h->dim, try_axes, h);
+    for (int64_t i = 0; h->c % 2 == 0 && i < h->n; i++)
+        h->trial[i] = h->want[i ^ 1];
+    if (h->c % 2 == 0)
+        hint_try(h, h->trial, "neighbouring channels exchanged");
     for (int i = 0; i < h->rank; i++) along(h, i);
 }

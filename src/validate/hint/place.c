@@ -42,16 +42,27 @@ static confined confine(const hint *h, int axis, bool *hit)
     return f;
 }
 
-static const char *index_name(const hint *h, int axis, bool many, char *buf,
-                              size_t size)
+/* What stands along an axis: of a call by its operator, of a tensor of a file
+ * by its name. */
+const char *hint_axis(const hint *h, int axis, bool many, char *buf,
+                      size_t size)
 {
-    static const char *const call[2][2] = {{"token", "head"},
-                                           {"picture row", "picture column"}};
-    const bool conv = h->q && h->q->kind == OP_CONV;
-    const char *one = NULL;
-    if (axis == h->rank - 1) one = "channel";
+    static const char *const picture[] = {"picture row", "picture column",
+                                          "channel"};
+    static const char *const latents[] = {"frame", "channel", "latent row",
+                                          "latent column"};
+    static const char *const heads[] = {"token", "head", "channel"};
+    const char *name = h->name ? h->name : "", *one = NULL;
+    const bool conv = (h->q && h->q->kind == OP_CONV)
+                      || !strncmp(name, "vae", 3);
+    const bool token = h->q || strstr(name, "_attn");
+    if (strstr(name, "grab.")) one = "candidate";
+    else if (strstr(name, "tame.") && h->rank == 2) one = heads[1 + axis];
+    else if (h->rank == 4 && !h->q && *name) one = latents[axis];
+    else if (h->rank == 3 && (conv || token))
+        one = conv ? picture[axis] : heads[axis];
+    else if (axis == h->rank - 1) one = "channel";
     else if (h->rank == 2) one = "row";
-    else if (conv || (h->rank == 3 && h->q)) one = call[conv][axis != 0];
     if (one) snprintf(buf, size, many ? "%ss" : "%s", one);
     else snprintf(buf, size, many ? "axis %d indices" : "axis %d index", axis);
     return buf;
@@ -80,9 +91,9 @@ static void place_describe(const hint *h, const confined *f, char *out,
 {
     char buf[32];
     const long long first = f->first, last = f->last, b = f->b;
-    const char *one = index_name(h, f->axis, false, buf, sizeof buf);
+    const char *one = hint_axis(h, f->axis, false, buf, sizeof buf);
     char buf2[32];
-    const char *many = index_name(h, f->axis, true, buf2, sizeof buf2);
+    const char *many = hint_axis(h, f->axis, true, buf2, sizeof buf2);
     if (f->count == 1)
         snprintf(out, size, "only %s %lld of %lld", one, first, b);
     else if (f->step == 1 && last == b - 1)
@@ -139,12 +150,12 @@ static bool place_moved(const hint *h, const confined *f, char *out,
     if (k < 0) return false;
     if (f->count == 2 && k == f->last && donor(h, f, f->last) == f->first) {
         snprintf(out, size, "%s %lld and %lld are exchanged",
-                 index_name(h, f->axis, true, buf, sizeof buf),
+                 hint_axis(h, f->axis, true, buf, sizeof buf),
                  (long long)f->first, (long long)f->last);
         return true;
     }
     snprintf(out, size, "%s %lld holds the values of %lld",
-             index_name(h, f->axis, false, buf, sizeof buf),
+             hint_axis(h, f->axis, false, buf, sizeof buf),
              (long long)f->first, (long long)k);
     return true;
 }

@@ -46,6 +46,11 @@ static void mixes(hint *h)
         {OP_GATE_ADD, GATE_PLUS_ONE, "gate is 1 + gate"},
         {OP_GATE_ADD, GATE_BOTH, "x is gated as well"},
         {OP_GATE_ADD, GATE_TWICE, "gate applied twice"},
+        {OP_GATE_ADD, GATE_TANH, "tanh of the gate"},
+        {OP_GATE_ADD, GATE_SIGMOID, "sigmoid of the gate"},
+        {OP_GATE_ADD, GATE_DOUBLE, "gate doubled"},
+        {OP_GATE_ADD, GATE_HALF, "gate halved"},
+        {OP_GATE_ADD, GATE_ONE_MINUS, "1 - gate"},
     };
     const op_call *q = h->q;
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
@@ -95,6 +100,7 @@ static void functions(hint *h)
         {OP_ADD, ELEMENT_Y, "x is overwritten, not added to"},
         {OP_ADD, ADD_MINUS, "subtracted"}, {OP_ADD, ADD_TWICE, "added twice"},
         {OP_ADD, ADD_MEAN, "the mean instead of the sum"},
+        {OP_ADD, ADD_ONE_PLUS, "multiplied by 1 + what is added"},
         {OP_ADD, ELEMENT_PRODUCT, "multiplied instead of added"},
         {OP_MUL, ELEMENT_Y, "x is overwritten, not multiplied"},
         {OP_MUL, ELEMENT_SUM, "added instead of multiplied"},
@@ -122,6 +128,14 @@ static void functions(hint *h)
         {OP_SILU, SILU_2, "x sigmoid(2x)"},
         {OP_SILU, TANH, "tanh instead of SiLU"},
         {OP_SILU, ELU, "ELU instead of SiLU"},
+        {OP_SILU, SOFTPLUS, "softplus instead of SiLU"},
+        {OP_SILU, MISH, "Mish instead of SiLU"},
+        {OP_SILU, HARD_SILU, "hard SiLU (hardswish)"},
+        {OP_SILU, LEAKY_RELU, "leaky ReLU instead of SiLU"},
+        {OP_GELU_TANH, TANH, "tanh instead of GELU"},
+        {OP_GELU_TANH, ELU, "ELU instead of GELU"},
+        {OP_GELU_TANH, MISH, "Mish instead of GELU"},
+        {OP_GELU_TANH, LEAKY_RELU, "leaky ReLU instead of GELU"},
     };
     const op_kind kind = h->q->kind;
     denormals(h);

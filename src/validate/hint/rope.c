@@ -50,10 +50,25 @@ static void splits(hint *h)
     }
 }
 
-void hint_rope(hint *h)
+/* The base of all axes, or of one. */
+static void base(hint *h)
 {
+    static const char *const of[] = {"", " on frames", " on rows",
+                                     " on columns"};
     static const double bases[] = {1000, 500000, 1000000, 100, 256, 5000,
                                    2000, 20000, 50000, 100000, 1024, 16384};
+    for (int axis = 0; axis < 4; axis++)
+        for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++)
+            hint_try_fault(h, F(.base = bases[i], .only = axis),
+                           "base %g instead of 10000%s", bases[i], of[axis]);
+    for (int axis = 1; axis < 4; axis++)
+        hint_try_fault(h, F(.back = true, .only = axis),
+                       "sign of the angle flipped%s", of[axis]);
+}
+
+void hint_rope(hint *h)
+{
+    const int64_t half = h->q->D / 4, all = h->q->D / 2;
     const hint_trial swapped[] = {
         {true, F(.halves = true),
          "pairs are (j, j + D/2): halves where interleaved pairs belong"},
@@ -71,6 +86,13 @@ void hint_rope(hint *h)
          "rows and columns are counted in lines as long as it is high"},
         {true, F(.one_spectrum = true),
          "frequencies counted over the whole head, not per axis"},
+        {half > 0, F(.to = half), "only the first half of a head is rotated"},
+        {half > 0, F(.from = half, .to = all),
+         "only the second half of a head is rotated"},
+        {true, F(.table = TT_FMT_BF16),
+         "sines and cosines are rounded to bf16"},
+        {true, F(.table = TT_FMT_F16),
+         "sines and cosines are rounded to f16"},
     };
     HINT_TRY_EACH(h, swapped);
     hint_not_applied(h);
@@ -78,8 +100,6 @@ void hint_rope(hint *h)
     rope_positions(h);
     HINT_TRY_EACH(h, others);
     splits(h);
-    for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++)
-        hint_try_fault(h, F(.base = bases[i]), "base %g instead of 10000",
-                       bases[i]);
+    base(h);
     hint_try_fault(h, F(.single = true), "angles in float32");
 }

@@ -72,19 +72,27 @@ static void name_factor(const hint *h, double s, char *out, size_t size)
     const int n = widths(h, width);
     out[0] = 0;
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        name_by(s, plain[i], 2, out, size);
+        name_by(s, plain[i], 3, out, size);
     for (int i = 0; i < n && !out[0]; i++)
         if (width[i] >= 2) name_by(s, width[i], 0, out, size);
 }
 
 /* A number fitted to a handful of values that lie close together leaves little
- * of any error: of so few it must leave nothing. */
-static bool by_chance(const hint *h)
+ * of any error: of so few it must leave nothing, and they must be three times
+ * as many as what is fitted. Equal values count once. */
+static bool by_chance(const hint *h, int fitted)
 {
     enum { HANDFUL = 32 };
-    for (int64_t i = 0; h->n < HANDFUL && i < h->n; i++)
+    int64_t distinct = 0;
+    if (h->n >= HANDFUL) return false;
+    for (int64_t i = 0; i < h->n; i++) {
+        bool known = false;
         if (value_distance(h->got[i], h->trial[i]) > 4 * h->earned) return true;
-    return false;
+        for (int64_t k = 0; k < i; k++)
+            known |= fabs(h->want[k] - h->want[i]) <= 1e-5 * h->top;
+        distinct += !known;
+    }
+    return distinct < 3 * fitted;
 }
 
 static void values_factors(hint *h)
@@ -95,7 +103,7 @@ static void values_factors(hint *h)
     const double s = m.gw / m.ww;
     name_factor(h, s, name, sizeof name);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = s * h->want[i];
-    if (!by_chance(h))
+    if (!by_chance(h, 1))
         hint_try(h, h->trial, fabs(s - 1) < 1e-3 ? "scaled by %.8g%s"
                                                : "scaled by %.5g%s", s, name);
     if (h->n < 6) return;
@@ -103,7 +111,7 @@ static void values_factors(hint *h)
     const double var = m.ww - m.w * m.w / m.n;
     const double shift = (m.g - m.w) / m.n;
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->want[i] + shift;
-    if (!by_chance(h))
+    if (!by_chance(h, 1))
         hint_try(h, h->trial, "the constant %.5g is added", shift);
     if (var <= 0) return;
     const double slope = (m.gw - m.g * m.w / m.n) / var;
@@ -111,7 +119,7 @@ static void values_factors(hint *h)
     name_factor(h, slope, name, sizeof name);
     for (int64_t i = 0; i < h->n; i++)
         h->trial[i] = slope * h->want[i] + at0;
-    if (!by_chance(h))
+    if (!by_chance(h, 2))
         hint_try(h, h->trial, "scaled by %.5g%s, and %.5g added", slope, name,
                  at0);
 }
@@ -242,6 +250,9 @@ static void limited(hint *h)
         h->trial[i] = fabs(h->want[i]) < 0x1p-126 ? 0 : h->want[i];
     hint_try(h, h->trial, "denormal values are flushed to zero");
     for (int64_t i = 0; i < h->n; i++)
+        h->trial[i] = fmin(fmax(h->want[i], -65504), 65504);
+    hint_try(h, h->trial, "values beyond 65504 are limited to it (f16)");
+    for (int64_t i = 0; i < h->n; i++)
         h->trial[i] = fabs(h->want[i]) > 65504
                           ? copysign(INFINITY, h->want[i]) : h->want[i];
     hint_try(h, h->trial, "values beyond 65504 are infinite (f16)");
@@ -252,7 +263,7 @@ void hint_values(hint *h)
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = 0;
     hint_try(h, h->trial, "zero (not computed?)");
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->got[0];
-    if (h->n > 3 && !by_chance(h))
+    if (h->n > 3 && !by_chance(h, 1))
         hint_try(h, h->trial, "all %.6g (not written?)", h->got[0]);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = -h->want[i];
     hint_try(h, h->trial, "sign flipped");

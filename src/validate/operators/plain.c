@@ -7,6 +7,8 @@
  * they would in any arithmetic of wider range. */
 #include "validate/operators/plain.h"
 
+#include <math.h>
+
 #include "ops/gather.h"
 
 static double plain_dot(const tt_real *a, const tt_real *b, int64_t n)
@@ -120,13 +122,101 @@ static const tt_real *taps_of(tt_ctx *ctx, const tt_conv_args *p,
     return y;
 }
 
-static void conv(tt_ctx *ctx, const tt_conv_args *p, const conv_fault *f,
+enum { MARGIN = 2 };
+
+/* The index of [0, n) that stands at i, which may lie beyond its ends. */
+static int64_t plain_within(picture_fault f, int64_t i, int64_t n)
+{
+    if (i >= 0 && i < n) return i;
+    if (f == EDGE_AROUND) return (i % n + n) % n;
+    if (f == EDGE_REFLECTED && n > MARGIN)
+        return i < 0 ? -i : 2 * (n - 1) - i;
+    return i < 0 ? 0 : n - 1;
+}
+
+/* Value c of a picture [H, W, C] between pixels. */
+static double plain_between(const tt_real *x, const tt_conv_args *p, double r,
+                      double s, int64_t c)
+{
+    const double r0 = floor(r), s0 = floor(s);
+    double v = 0;
+    for (int k = 0; k < 4; k++) {
+        const int64_t i = plain_within(EDGE_REPEATED, (int64_t)r0 + k / 2,
+                                       p->Hi);
+        const int64_t j = plain_within(EDGE_REPEATED, (int64_t)s0 + k % 2,
+                                       p->Wi);
+        v += (k / 2 ? r - r0 : 1 - r + r0) * (k % 2 ? s - s0 : 1 - s + s0)
+             * (double)x[(i * p->Wi + j) * p->Cin + c];
+    }
+    return v;
+}
+
+/* A picture with margins, or doubled, which `own` then reads. */
+static const tt_real *plain_picture(tt_ctx *ctx, const tt_conv_args *p,
+                                    const conv_fault *f, tt_conv_args *own,
+                                    const tt_real *x)
+{
+    const bool twice = f->picture == BILINEAR
+                       || f->picture == BILINEAR_CORNERS;
+    const int64_t H = twice ? 2 * p->Hi : p->Hi + 2 * MARGIN;
+    const int64_t W = twice ? 2 * p->Wi : p->Wi + 2 * MARGIN;
+    tt_real *y = x ? tt_scratch(ctx, H * W * p->Cin) : NULL;
+    for (int64_t k = 0; y && k < H * W * p->Cin; k++) {
+        const int64_t i = k / p->Cin / W, j = k / p->Cin % W, c = k % p->Cin;
+        if (f->picture == BILINEAR)
+            y[k] = (tt_real)plain_between(x, p, (double)i / 2 - 0.25,
+                                    (double)j / 2 - 0.25, c);
+        else if (twice)
+            y[k] = (tt_real)plain_between(
+                x, p, (double)(i * (p->Hi - 1)) / (double)(H - 1),
+                (double)(j * (p->Wi - 1)) / (double)(W - 1), c);
+        else
+            y[k] = x[(plain_within(f->picture, i - MARGIN, p->Hi) * p->Wi
+                      + plain_within(f->picture, j - MARGIN, p->Wi)) * p->Cin
+                     + c];
+    }
+    own->Hi = H;
+    own->Wi = W;
+    own->up = twice ? 1 : p->up;
+    own->pad_top = p->pad_top - (twice ? 0 : MARGIN * p->up);
+    own->pad_left = p->pad_left - (twice ? 0 : MARGIN * p->up);
+    return y;
+}
+
+/* What a convolution with this mistake reads. */
+static tt_conv_args plain_conv_args(tt_ctx *ctx, const tt_conv_args *p,
+                                    const conv_fault *f)
+{
+    tt_conv_args own = *p;
+    const tt_real **frame = tt_alloc(ctx, &ctx->scratch, p->kt, sizeof *frame,
+                                     "frames"), *old = NULL;
+    for (int i = p->kt - 1; frame && i >= 0; i--) {
+        const int map = f->frame && p->kt > 1 ? f->frame[i] : i;
+        const int from = map < p->kt ? map : i;    /* of another window */
+        frame[i] = from < 0 ? NULL : p->frame[from];
+        if (f->first && !frame[i]) frame[i] = old;
+        old = frame[i];
+    }
+    if (f->picture)
+        for (int i = 0; frame && i < p->kt; i++)
+            frame[i] = plain_picture(ctx, p, f, &own, frame[i]);
+    own.frame = frame;
+    own.pad_top += f->top;
+    own.pad_left += f->left;
+    if (f->up) own.up = f->up;
+    if (f->stride) own.stride = f->stride;
+    if (f->sides) own.Hi = p->Wi, own.Wi = p->Hi;
+    return own;
+}
+
+static void conv(tt_ctx *ctx, const tt_conv_args *given, const conv_fault *f,
                  double *out)
 {
+    const tt_conv_args own = plain_conv_args(ctx, given, f), *p = &own;
     const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
     const tt_real *w = taps_of(ctx, p, f);
     tt_real *x = tt_scratch(ctx, k);
-    for (int64_t i = 0; w && x && i < p->Ho * p->Wo; i++) {
+    for (int64_t i = 0; w && x && own.frame && i < p->Ho * p->Wo; i++) {
         conv_gather(x, p, i / p->Wo, i % p->Wo);
         for (int64_t o = 0; o < p->Cout; o++)
             out[i * p->Cout + o] = plain_dot(x, w + o * k, k)

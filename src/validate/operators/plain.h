@@ -40,8 +40,20 @@ typedef enum tap_order {
     TAPS_ALL_BACK, TAP_ORDERS
 } tap_order;
 
+/* What stands beyond the edges of a picture, or how it is doubled. */
+typedef enum picture_fault {
+    PICTURE_RIGHT, EDGE_REPEATED, EDGE_REFLECTED, EDGE_AROUND, BILINEAR,
+    BILINEAR_CORNERS
+} picture_fault;
+
 typedef struct conv_fault {
     double bias;              /* times that it is added too often             */
+    int top, left;            /* added to the padding                         */
+    int up, stride;           /* instead of those, when not 0                 */
+    bool sides;               /* height and width of the input exchanged      */
+    const int *frame;         /* [kt] that stands at each; -1: zeros          */
+    bool first;               /* the first frame repeated where zeros belong  */
+    picture_fault picture;
     tap_order taps;
     int64_t drop;             /* last input channels that are left out        */
     int64_t without;          /* a tap, from 1 on, that is left out           */
@@ -56,7 +68,7 @@ typedef enum bias_fault {
 
 typedef enum sum_fault {
     SUM_RIGHT, SUM_NONE, SUM_UNDIVIDED, SUM_OVER_QUERIES, SUM_OVERFLOW,
-    SUM_PLUS_ONE
+    SUM_PLUS_ONE, SUM_SIGMOID, SUM_SIGMOID_DIVIDED, SUM_HIDDEN_NAN
 } sum_fault;
 
 typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
@@ -85,6 +97,7 @@ typedef struct attention_fault {
     sum_fault sum;
     tt_format weight;         /* format of the softmax weights ...            */
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
+    double flush;             /* smaller weights are zero                     */
     bool swap_kv;             /* of the keys from swap_from on                */
     int64_t swap_from;
     int64_t block;            /* keys; sums are not rescaled after it         */
@@ -143,6 +156,9 @@ typedef struct rope_fault {
     bool one_spectrum;        /* theta from the index over all pairs          */
     bool by_row;              /* positions counted by token                   */
     bool back;                /* sign of the angle flipped                    */
+    int only;                 /* 1 + axis whose base or sign it is; 0: all    */
+    tt_format table;          /* of sines and cosines; TT_FMT_F32: not        */
+    int64_t from, to;         /* pairs of a head that alone are rotated       */
     double factor;            /* of the positions, when not 0                 */
     bool swap;                /* sin and cos exchanged                        */
     bool grid_exchanged;      /* rows and columns of a grid                  */
@@ -158,7 +174,8 @@ typedef enum mix_form {
     MODULATE_SHIFT_FIRST, MODULATE_ONE_MINUS, MODULATE_MINUS_SHIFT,
     MODULATE_SWAPPED_NO_ONE, MODULATE_DIVIDED,
     GATE_NONE, GATE_ALONE, GATE_MINUS, GATE_X, GATE_PLUS_ONE, GATE_BOTH,
-    GATE_TWICE
+    GATE_TWICE, GATE_TANH, GATE_SIGMOID, GATE_DOUBLE, GATE_HALF,
+    GATE_ONE_MINUS
 } mix_form;
 /* Which entry of scale, shift or gate a row uses. */
 typedef enum entry_fault {
@@ -179,10 +196,11 @@ void plain_mix(const op_call *q, const mix_fault *f, double *out);
 #define PLAIN_ROOT_2_PI 0.7978845608028654
 typedef enum element_form {
     ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
-    ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
+    ADD_ONE_PLUS, ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
     GELU, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC, GELU_NO_ROOT,
     GELU_2_PI, GELU_EXP_U, GELU_DOUBLE, GELU_SQUARE, GELU_ERF, GELU_QUICK,
-    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU
+    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU, SOFTPLUS, MISH,
+    HARD_SILU, LEAKY_RELU
 } element_form;
 
 void plain_elements(const op_call *q, const element_form *f, double *out);

@@ -112,7 +112,8 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
         const double p = tt_exp(s[j * step] - top);
         const double r = f->weight == TT_FMT_F32
                              ? p : (double)tt_format_round(f->weight, (float)p);
-        s[j * step] = over ? NAN : r;
+        s[j * step] = over || (f->sum == SUM_HIDDEN_NAN && top == -DBL_MAX)
+                          ? NAN : r < f->flush ? 0 : r;
         l += f->weight_sum ? r : p;
     }
     if (f->sum == SUM_UNDIVIDED) l = 1;
@@ -124,6 +125,16 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
 static void plain_attention_weights(double *s, int64_t n, int64_t N,
                                     const attention_fault *f)
 {
+    const bool sigmoid = f->sum == SUM_SIGMOID
+                         || f->sum == SUM_SIGMOID_DIVIDED;
+    for (int64_t j = 0; sigmoid && j < n * N; j++)
+        s[j] = 1 / (1 + tt_exp(-s[j]));
+    for (int64_t i = 0; f->sum == SUM_SIGMOID_DIVIDED && i < n; i++) {
+        double l = 0;
+        for (int64_t j = 0; j < N; j++) l += s[i * N + j];
+        for (int64_t j = 0; j < N; j++) s[i * N + j] /= l;
+    }
+    if (sigmoid) return;
     if (f->sum == SUM_NONE)
         for (int64_t j = 0; j < n * N; j++) s[j] = s[j] == -DBL_MAX ? 0 : s[j];
     else if (f->sum == SUM_OVER_QUERIES)

@@ -39,6 +39,11 @@ static double modulated(mix_form f, double x, double scale, double shift)
     }
 }
 
+static double gated(double x, double u)
+{
+    return x / (1 + tt_exp(-u));
+}
+
 static double gate_added(mix_form f, double x, double y, double gate)
 {
     switch (f) {
@@ -50,6 +55,11 @@ static double gate_added(mix_form f, double x, double y, double gate)
     case GATE_PLUS_ONE: return x + y * (1 + gate);
     case GATE_BOTH: return (x + y) * gate;
     case GATE_TWICE: return x + y * gate * gate;
+    case GATE_TANH: return x + y * (gated(2, 2 * gate) - 1);
+    case GATE_SIGMOID: return x + y * gated(1, gate);
+    case GATE_DOUBLE: return x + y * 2 * gate;
+    case GATE_HALF: return x + y * gate / 2;
+    case GATE_ONE_MINUS: return x + y * (1 - gate);
     default: return x + y * gate;
     }
 }
@@ -69,11 +79,6 @@ void plain_mix(const op_call *q, const mix_fault *f, double *out)
 }
 
 /* ---- add, mul and activations -------------------------------------------- */
-
-static double gated(double x, double u)
-{
-    return x / (1 + tt_exp(-u));
-}
 
 static double gelu(double x, double k, double cubic)
 {
@@ -99,6 +104,10 @@ static double activation(element_form f, double x)
     case SILU_2: return gated(x, 2 * x);
     case RELU: return x > 0 ? x : 0;
     case TANH: return gated(2, 2 * x) - 1;
+    case SOFTPLUS: return tt_log(1 + tt_exp(x));
+    case MISH: return x * (gated(2, 2 * tt_log(1 + tt_exp(x))) - 1);
+    case HARD_SILU: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case LEAKY_RELU: return x > 0 ? x : 0.01 * x;
     case ELU: return x > 0 ? x : tt_exp(x) - 1;
     default: return gelu(x, form[f - GELU].k, form[f - GELU].cubic);
     }
@@ -112,6 +121,7 @@ static double plain_elements_element(element_form f, double x, double y)
     case ADD_MINUS: return x - y;
     case ADD_TWICE: return x + 2 * y;
     case ADD_MEAN: return (x + y) / 2;
+    case ADD_ONE_PLUS: return x * (1 + y);
     case ELEMENT_SUM: return x + y;
     case ELEMENT_PRODUCT: return x * y;
     case MUL_DIVIDED: return x / y;

@@ -32,10 +32,12 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     if (f->factor != 0) p *= f->factor;
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];
-    const double theta = tt_pow(f->base != 0 ? f->base : 10000, -e);
+    const bool here = !f->only || f->only == 1 + group;
+    const double theta = tt_pow(f->base != 0 && here ? f->base : 10000, -e);
     const double turn = f->single ? (double)((float)p * (float)theta)
                                   : p * theta;
-    return f->back ? -turn : turn;
+    if (f->to && (j < f->from || j >= f->to)) return 0;
+    return f->back && here ? -turn : turn;
 }
 
 /* Cosine and sine for pair j of token t; without a fault, of the table. */
@@ -46,6 +48,9 @@ static void plain_rope_turn(const op_call *q, const rope_fault *f, int64_t t,
         const double x = angle(q, f, t, j);
         if (f->swap) tt_sincos(x, c, s);
         else tt_sincos(x, s, c);
+        if (f->table == TT_FMT_F32) return;
+        *c = (double)tt_format_round(f->table, (float)*c);
+        *s = (double)tt_format_round(f->table, (float)*s);
         return;
     }
     const int64_t row0 = q->table->pairs[0], col0 = row0 + q->table->pairs[1];

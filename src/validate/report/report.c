@@ -9,6 +9,8 @@
 #include <fnmatch.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "validate/isolate/mirror.h"
@@ -150,6 +152,19 @@ tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path)
     return ctx->status;
 }
 
+void report_say_none(tt_report *r, const char *path, int64_t tried)
+{
+    char why[sizeof r->failed->hint];
+    for (verdict_item *i = r->first; i; i = i->next) {
+        if (!report_failing(i->v.outcome) || strcmp(i->v.path, path)) continue;
+        if (strncmp(i->v.hint, "it arises", 9)) return;
+        snprintf(why, sizeof why, "none of the %lld mistakes tried explains "
+                 "it; %.130s", (long long)tried, i->v.hint);
+        snprintf(i->v.hint, sizeof i->v.hint, "%s", why);
+        return;
+    }
+}
+
 void report_say_why(tt_report *r, const char *path, const char *why)
 {
     verdict_item *i = r->first;
@@ -253,6 +268,60 @@ static bool same_hint(const char *a, const char *b)
     return *a && n == (y ? (size_t)(y - b) : strlen(b)) && !strncmp(a, b, n);
 }
 
+/* The same but for numbers. */
+static bool alike(const char *a, const char *b)
+{
+    for (;;) {
+        char *after;
+        while (isdigit((unsigned char)*a)) {
+            strtod(a, &after);
+            a = after;
+        }
+        while (isdigit((unsigned char)*b)) {
+            strtod(b, &after);
+            b = after;
+        }
+        if (*a != *b || !*a || !strncmp(a, " (at ", 5)) return *a == *b;
+        a++, b++;
+    }
+}
+
+/* Does a hint name a mistake, or only a place or a size? */
+static bool names(const char *hint)
+{
+    static const char *const no[] = {"only ", "one element", "low precision",
+                                     "a small error", "none of", "it arises",
+                                     "given theirs", "row", "channel"};
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+        if (!strncmp(hint, no[i], strlen(no[i]))) return false;
+    return *hint != '\0';
+}
+
+/* The failure whose hint explains most failures of the first one's operator,
+ * and how many; NULL: that is the first one itself. */
+static const tt_verdict *explains_most(const tt_report *r, int *n, int *of)
+{
+    const tt_verdict *first = r->failed, *best = NULL;
+    int own = 0;
+    *n = *of = 0;
+    if (!first || strncmp(first->path, "op.", 3)) return NULL;
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        int all = 0;
+        if (!report_failing(i->v.outcome) || strcmp(i->v.op, first->op))
+            continue;
+        ++*of;
+        own += alike(i->v.hint, first->hint);
+        if (!names(i->v.hint) || (best && alike(best->hint, i->v.hint)))
+            continue;
+        for (const verdict_item *k = i; k; k = k->next)
+            all += report_failing(k->v.outcome) && !strcmp(k->v.op, first->op)
+                   && alike(k->v.hint, i->v.hint);
+        if (all > *n) best = &i->v, *n = all;
+    }
+    return best && !alike(best->hint, first->hint)
+           && (*n > own || !names(first->hint)) ? best : NULL;
+}
+
 const tt_verdict *tt_report_largest(const tt_report *r)
 {
     enum { TIMES = 10 };
@@ -298,7 +367,13 @@ void report_headline(const tt_report *r, char *out, size_t n)
                  (long long)(r->count[TT_PASS] + r->count[TT_TIE]),
                  r->count[TT_TIE] ? ", ties in selections included" : "", rest);
     if (!v) return;
-    say_failure(first, sizeof first, v);
+    tt_verdict said = *v;
+    int all, of;
+    const tt_verdict *better = explains_most(r, &all, &of);
+    if (better)
+        snprintf(said.hint, sizeof said.hint, "%.130s (explains %d of %d "
+                 "failures)", better->hint, all, of);
+    say_failure(first, sizeof first, &said);
     if (!most) {
         snprintf(out, n, "FAIL: first wrong tensor: %s", first);
         return;

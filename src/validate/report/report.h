@@ -64,6 +64,7 @@ struct tt_report {
 };
 
 /* The hint of the failure at that path; what it was given stays. */
+void report_say_none(tt_report *r, const char *path, int64_t tried);
 void report_say_why(tt_report *r, const char *path, const char *why);
 /* Add a verdict whose map, in the report's arena or NULL, is made. */
 void report_put(tt_report *r, const tt_verdict *v, error_map *map);

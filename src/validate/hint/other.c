@@ -1,0 +1,337 @@
+/* other.c: what belongs to another call is taken: the weights of another layer
+ * or of a whole block, keys and values of another block, channels of products
+ * that are fused.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   weights are kept in the order in which calls first have them
+ *         (chain.like). All blocks are made alike, so that a whole block of
+ *         another place is the same number of entries away from every link. */
+#include "validate/hint/chain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool other_same_shape(const tt_tensor *a, const tt_tensor *b)
+{
+    return a->rank == b->rank
+           && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+/* The link's call with the weights of l; false: they do not fit it. */
+static bool with_weights(op_call *own, const chain_link *k, const chain_like *l)
+{
+    const op_call *q = &l->q;
+    *own = k->q;
+    if (q->kind != own->kind) return false;
+    switch (q->kind) {
+    case OP_LINEAR:
+        if (!other_same_shape(own->w, &l->w) || !own->b != !q->b) return false;
+        own->w = &l->w;
+        own->b = q->b;
+        return true;
+    case OP_CONV:
+        if (!other_same_shape(own->conv.w, &l->w) || !own->conv.b != !q->conv.b)
+            return false;
+        own->conv.w = &l->w;
+        own->conv.b = q->conv.b;
+        return true;
+    case OP_ADD:
+        own->y = q->y;
+        return q->n * q->c == own->n * own->c;
+    case OP_ATTENTION:
+        own->attn.rel_bias = q->attn.rel_bias;
+        return q->attn.N == own->attn.N && q->attn.H == own->attn.H;
+    default:
+        own->a = q->a;
+        own->b = q->b;
+        return own->c == q->c && !k->q.b == !q->b && k->q.a;
+    }
+}
+
+/* "block.3"; else the number of its kind in all of the module. */
+static const char *place_of(const chain *c, int i, char *out, size_t size)
+{
+    int nth = 0;
+    for (int k = 0; k <= i; k++) nth += c->like[k].q.kind == c->like[i].q.kind;
+    if (c->like[i].path[0]) snprintf(out, size, "%s", c->like[i].path);
+    else snprintf(out, size, "%s %d", op_name(c->like[i].q.kind), nth);
+    return out;
+}
+
+/* What the sentence calls weights of link `at`: of the chain itself by number.
+ */
+static void say_weights(hint *h, const op_call *own, int i)
+{
+    const chain *c = h->chain;
+    char what[80];
+    int nth = 0;
+    for (int k = 0; k < c->n; k++) {
+        nth += c->link[k].q.kind == own->kind;
+        if (c->link[k].like != i) continue;
+        hint_try_call(h, own, "takes the weights of %s %d", op_name(own->kind),
+                      nth);
+        return;
+    }
+    place_of(c, i, what, sizeof what);
+    hint_try_call(h, own, own->kind == OP_ADD ? "that of %s is taken"
+                  : own->kind == OP_ATTENTION ? "the relative bias is that of "
+                  "%s" : "takes the weights of %s, which have the same shape",
+                  what);
+}
+
+/* The row of fused products that stands at row i of product `at`, when what
+ * follows each other as [parts, H, D] is read as [H, parts, D], or the other
+ * way round. */
+static int64_t fused_row(int64_t i, int at, int parts, int64_t o, int64_t D,
+                         bool back)
+{
+    if (!back) return (i / D * parts + at) * D + i % D;
+    const int64_t all = at * o + i;
+    return all / D % parts * o + all / D / parts * D + all % D;
+}
+
+/* Outputs of a product are parts of one that is fused. Parts follow each other
+ * in what is kept. */
+static void fused(hint *h, const op_call *q, int first, int parts, int at)
+{
+    const chain *c = h->chain;
+    const bool conv = q->kind == OP_CONV;
+    const tt_tensor *of = conv ? q->conv.w : q->w;
+    const int64_t o = of->dim[0], row = tt_tensor_count(of) / o;
+    op_call own;
+    tt_real *w = tt_scratch(h->ctx, o * row), *b = tt_scratch(h->ctx, o);
+    const tt_real *from[3], *bias[3];
+    tt_tensor mine = {.dtype = sizeof *w == 8 ? TT_F64 : TT_F32, .data = w,
+                      .rank = of->rank};
+    if (o * row * parts > 1 << 22) return;
+    for (int p = 0; p < parts; p++) {
+        const chain_like *l = &c->like[first + p];
+        if (!with_weights(&own, &c->link[c->at], l)) return;
+        from[p] = plain_weight(h->ctx, &l->w);
+        bias[p] = conv ? l->q.conv.b : l->q.b;
+    }
+    own = *q;
+    memcpy(mine.dim, of->dim, sizeof mine.dim);
+    if (conv) own.conv.w = &mine, own.conv.b = bias[0] ? b : NULL;
+    else own.w = &mine, own.b = bias[0] ? b : NULL;
+    for (int64_t k = 0; k < 2 * o && !hint_settled(h); k++) {
+        const int64_t H = k / 2 + 1, D = o / H;
+        if (o % H) continue;
+        for (int64_t i = 0; i < o; i++) {
+            const int64_t r = fused_row(i, at, parts, o, D, k % 2 != 0);
+            memcpy(w + i * row, from[r / o] + r % o * row,
+                   (size_t)row * sizeof *w);
+            if (bias[0]) b[i] = bias[r / o][r % o];
+        }
+        if (k % 2)
+            hint_try_call(h, &own, "channels of %d products are [%lld, %d, "
+                          "%lld] where [%d, %lld, %lld] belongs", parts,
+                          (long long)H, parts, (long long)D, parts,
+                          (long long)H, (long long)D);
+        else
+            hint_try_call(h, &own, "channels of %d products, [%d, %lld, %lld], "
+                          "are read as [%lld, %d, %lld]", parts, parts,
+                          (long long)H, (long long)D, (long long)H, parts,
+                          (long long)D);
+    }
+}
+
+/* An operand is what another operator gave. */
+static void other_near(hint *h, const char *what, const tt_real *at, int64_t n)
+{
+    const chain *c = h->chain;
+    for (int i = 0; at && i < NEAR_MOST; i++) {
+        const chain_near *r = &c->near[i];
+        op_call own = *h->q;
+        if (r->count != n || !memcmp(r->copy, at, (size_t)n * sizeof *at))
+            continue;
+        void *const from[] = {(void *)(uintptr_t)at}, *const to[] = {r->copy};
+        chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+        hint_try_call(h, &own, "%s is a result of %s", what, op_name(r->kind));
+    }
+}
+
+/* The bias of a product is added after the gate. */
+static void bias_apart(hint *h)
+{
+    const chain *c = h->chain;
+    const op_call *q = h->q;
+    for (int i = 0; q->kind == OP_GATE_ADD && i < c->likes; i++) {
+        const op_call *l = &c->like[i].q;
+        const tt_tensor *w = &c->like[i].w;
+        if (l->kind != OP_LINEAR || !l->b || w->dim[0] != q->c) continue;
+        plain_call(h->ctx, q, NULL, h->trial);
+        for (int64_t k = 0; k < h->n; k++) {
+            const int64_t g = k / q->c / q->rows * q->stride + k % q->c;
+            h->trial[k] += (double)l->b[k % q->c] * (1 - (double)q->a[g]);
+        }
+        hint_try(h, h->trial, "the gate is applied before the bias is added");
+    }
+}
+
+/* The head has rows of the projected time for the time. */
+static void projected(hint *h)
+{
+    const op_call *q = h->q;
+    const chain_near *e0 = &h->chain->e0;
+    const int64_t n = q->n * q->c, dim = n / 2;
+    if (q->kind != OP_ADD || e0->count % 6 || e0->count / 6 != dim) return;
+    for (int r = 0; r < 5; r++) {
+        op_call own = *q;
+        own.x = e0->copy + r * dim;
+        hint_try_call(h, &own, "rows %d and %d of the projected time (e0) are "
+                      "taken where the time (e) belongs", r, r + 1);
+    }
+    tt_real *x = tt_scratch(h->ctx, n);
+    for (int r = 0; x && r < 6; r++) {
+        op_call own = *q;
+        own.x = x;
+        for (int64_t i = 0; i < n; i++) x[i] = e0->copy[r * dim + i % dim];
+        hint_try_call(h, &own, "row %d of the projected time (e0) is taken "
+                      "where the time (e) belongs", r);
+    }
+}
+
+/* ---- operands in another order ------------------------------------------- */
+
+/* An array of the link under trial, its result (at NULL) or an operand. */
+typedef struct other_array {
+    hint *h;
+    const tt_real *at;
+    const char *name;
+    int64_t n;
+    tt_real *mine;
+} other_array;
+
+static void other_order(void *user, const hint_axes *o)
+{
+    const other_array *a = user;
+    hint *h = a->h;
+    chain *c = h->chain;
+    op_call own = *h->q;
+    if (hint_settled(h) || c->trials-- < 0) return;
+    if (!a->at) {
+        for (int64_t i = 0; i < a->n; i++)
+            h->trial[i] = h->want[hint_axes_from(o, i)];
+        hint_try(h, h->trial, "%s: %s", a->name, o->what);
+        return;
+    }
+    for (int64_t i = 0; i < a->n; i++)
+        a->mine[i] = a->at[hint_axes_from(o, i)];
+    void *const from[] = {(void *)(uintptr_t)a->at}, *const to[] = {a->mine};
+    chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+    hint_try_call(h, &own, "%s: %s", a->name, o->what);
+}
+
+static void other_operand(hint *h, const char *name, const tt_real *at,
+                          int rank, const int64_t *dim)
+{
+    other_array a = {.h = h, .at = at, .name = name, .n = 1};
+    for (int i = 0; i < rank; i++) a.n *= dim[i];
+    const char *was = at ? chain_was(h->chain, at) : NULL;
+    const chain *c = h->chain;
+    for (int i = 0; was && i < c->at; i++)
+        if (was >= c->link[i].out_was
+            && was < c->link[i].out_was + c->link[i].bytes) return;
+    if (at && (!was || !(a.mine = tt_scratch(h->ctx, a.n)))) return;
+    hint_all_axes(rank, dim, other_order, &a);
+}
+
+/* Results and operands, axes of which may lie in another order. */
+static void other_arrays(hint *h, const char *name)
+{
+    const op_call *q = h->q;
+    const tt_attention_args *a = &q->attn;
+    const tt_conv_args *v = &q->conv;
+    const int64_t row = a->H * a->D, K = a->N;
+    other_operand(h, "its result", NULL, h->rank, h->dim);
+    if (q->kind == OP_ATTENTION && a->q_stride == row)
+        other_operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
+    if (q->kind == OP_ATTENTION && a->kv_stride == row) {
+        other_operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
+        other_operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
+    }
+    const int64_t dim[] = {q->n, q->c};
+    if (q->kind == OP_CONV && v->frame[v->kt - 1])
+        other_operand(h, "its input", v->frame[v->kt - 1], 3,
+                      (int64_t[]){v->Hi, v->Wi, v->Cin});
+    if (q->x)
+        other_operand(h, strstr(name, "tokens") ? "order of a patch (channel, "
+                      "row, column)" : "its input", q->x, 2, dim);
+    if (q->y) other_operand(h, "what is added", q->y, 2, dim);
+}
+
+void hint_other(hint *h, const char *name)
+{
+    const chain *c = h->chain;
+    const chain_link *k = &c->link[c->at];
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    op_call own;
+    for (int i = 0; k->like >= 0 && i < c->likes; i++)
+        if (i != k->like && with_weights(&own, k, &c->like[i]))
+            say_weights(h, &own, i);
+    const bool product = k->q.kind == OP_LINEAR || k->q.kind == OP_CONV;
+    for (int parts = 2; k->like >= 0 && product && parts <= 3; parts++)
+        for (int at = 0; at < parts && !hint_settled(h); at++)
+            if (k->like >= at && k->like - at + parts <= c->likes)
+                fused(h, &k->q, k->like - at, parts, at);
+    for (int i = 0; k->q.kind == OP_ATTENTION && i < c->blocks; i++) {
+        const chain_other *o = &c->block[i];
+        const tt_attention_args *a = &o->q.attn;
+        const char *block = strstr(o->path, "block.");
+        for (int which = 3; which > 0 && block; which--) {
+            own = k->q;
+            if (a->N != own.attn.N || a->kv_stride != own.attn.kv_stride) break;
+            if (which & 1) own.attn.k = a->k;
+            if (which & 2) own.attn.v = a->v;
+            hint_try_call(h, &own, "%s those of %s", (const char *[]){
+                "", "K are", "V are", "K and V are"}[which], block);
+        }
+    }
+    const bool sum = k->q.kind == OP_ADD || k->q.kind == OP_GATE_ADD;
+    bias_apart(h);
+    projected(h);
+    other_near(h, sum ? "what it is added to (the residual)" : "its input",
+         k->q.x, k->q.n * k->q.c);
+    other_near(h, "what is added", k->q.y, k->q.n * k->q.c);
+    other_arrays(h, name);
+    tt_arena_reset(&h->ctx->scratch, mark);
+}
+
+/* Weighted links from number lo to hi - 1 have what is `by` entries away; how
+ * many there are, 0: it does not fit. */
+static int moved_by(const chain *c, int by, int lo, int hi, op_call *own,
+                    const op_call **links, int *at)
+{
+    int n = 0;
+    for (int j = 0; j < c->n; j++) {
+        const int i = c->link[j].like;
+        links[j] = NULL;
+        if (i < 0) continue;
+        if (n++ < lo || n > hi) continue;
+        if (i + by < 0 || i + by >= c->likes
+            || !with_weights(&own[j], &c->link[j], &c->like[i + by]))
+            return 0;
+        links[j] = &own[j];
+        *at = i + by;
+    }
+    return n;
+}
+
+void hint_other_block(hint *end, chain *c)
+{
+    op_call own[LINKS_MOST];
+    const op_call *links[LINKS_MOST];
+    char what[80];
+    int at = 0, n = 0;
+    for (int j = 0; j < c->n; j++) n += c->link[j].like >= 0;
+    for (int by = -c->likes; by < c->likes; by++)
+        for (int lo = 0; by && lo + 1 < n; lo++)
+            for (int hi = n; hi > lo + 1 && !hint_settled(end); hi--)
+                if (moved_by(c, by, lo, hi, own, links, &at)
+                    && chain_end_of(c, links, end->trial))
+                    hint_try(end, end->trial, "%s has the weights of %s",
+                             hi - lo == n ? "all of it" : "a part",
+                             place_of(c, at, what, sizeof what));
+}

@@ -28,29 +28,26 @@
 
 static int fail_as(DWORD e)
 {
-    switch (e) {
-    case ERROR_FILE_NOT_FOUND: case ERROR_PATH_NOT_FOUND:
-    case ERROR_INVALID_NAME: case ERROR_BAD_NETPATH: errno = ENOENT; break;
-    case ERROR_DIRECTORY: errno = ENOTDIR; break;
-    case ERROR_ALREADY_EXISTS: case ERROR_FILE_EXISTS: errno = EEXIST; break;
-    case ERROR_ACCESS_DENIED: case ERROR_SHARING_VIOLATION:
-    case ERROR_DELETE_PENDING: case ERROR_WRITE_PROTECT: errno = EACCES; break;
-    case ERROR_LOCK_VIOLATION: case ERROR_IO_PENDING:
-        errno = EWOULDBLOCK; break;
-    case ERROR_DISK_FULL: case ERROR_HANDLE_DISK_FULL: errno = ENOSPC; break;
-    case ERROR_NOT_ENOUGH_MEMORY: case ERROR_OUTOFMEMORY:
-    case ERROR_COMMITMENT_LIMIT: errno = ENOMEM; break;
-    case ERROR_INVALID_HANDLE: errno = EBADF; break;
-    case ERROR_INVALID_PARAMETER: errno = EINVAL; break;
-    case ERROR_NOT_SAME_DEVICE: errno = EXDEV; break;
-    case ERROR_DIR_NOT_EMPTY: errno = ENOTEMPTY; break;
-    case ERROR_FILENAME_EXCED_RANGE: errno = ENAMETOOLONG; break;
-    case ERROR_BROKEN_PIPE: case ERROR_NO_DATA: errno = EPIPE; break;
-    case ERROR_USER_MAPPED_FILE: errno = EBUSY; break;
-    case ERROR_NOT_SUPPORTED: case ERROR_INVALID_FUNCTION:
-        errno = ENOTSUP; break;
-    default: errno = EIO;
-    }
+    static const struct { DWORD is; int means; } known[] = {
+        {ERROR_FILE_NOT_FOUND, ENOENT}, {ERROR_PATH_NOT_FOUND, ENOENT},
+        {ERROR_INVALID_NAME, ENOENT}, {ERROR_BAD_NETPATH, ENOENT},
+        {ERROR_DIRECTORY, ENOTDIR}, {ERROR_ALREADY_EXISTS, EEXIST},
+        {ERROR_FILE_EXISTS, EEXIST}, {ERROR_ACCESS_DENIED, EACCES},
+        {ERROR_SHARING_VIOLATION, EACCES}, {ERROR_DELETE_PENDING, EACCES},
+        {ERROR_WRITE_PROTECT, EACCES}, {ERROR_LOCK_VIOLATION, EWOULDBLOCK},
+        {ERROR_IO_PENDING, EWOULDBLOCK}, {ERROR_DISK_FULL, ENOSPC},
+        {ERROR_HANDLE_DISK_FULL, ENOSPC}, {ERROR_NOT_ENOUGH_MEMORY, ENOMEM},
+        {ERROR_OUTOFMEMORY, ENOMEM}, {ERROR_COMMITMENT_LIMIT, ENOMEM},
+        {ERROR_INVALID_HANDLE, EBADF}, {ERROR_INVALID_PARAMETER, EINVAL},
+        {ERROR_NOT_SAME_DEVICE, EXDEV}, {ERROR_DIR_NOT_EMPTY, ENOTEMPTY},
+        {ERROR_FILENAME_EXCED_RANGE, ENAMETOOLONG},
+        {ERROR_BROKEN_PIPE, EPIPE}, {ERROR_NO_DATA, EPIPE},
+        {ERROR_USER_MAPPED_FILE, EBUSY}, {ERROR_NOT_SUPPORTED, ENOTSUP},
+        {ERROR_INVALID_FUNCTION, ENOTSUP},
+    };
+    errno = EIO;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].is == e) errno = known[i].means;
     return -1;
 }
 

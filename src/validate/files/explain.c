@@ -343,7 +343,7 @@ static int keep_like(tt_explain *e, tt_ctx *ctx, const op_call *q)
 }
 
 /* Attention of another block in the same pass. */
-static void keep_block(tt_explain *e, tt_ctx *ctx, const op_call *q)
+static void hold_block(tt_explain *e, tt_ctx *ctx, const op_call *q)
 {
     chain *c = &e->c;
     const char *block = strstr(e->name, "block.");
@@ -380,12 +380,26 @@ static void keep_keys(tt_explain *e, tt_ctx *ctx, const op_call *q, bool first)
     tt_arena_free(&before);
 }
 
+/* Of a block's own calls, and of other blocks' attention of the same kind. */
+static void keep_inputs(tt_explain *e, tt_ctx *ctx, const op_call *q, int nth)
+{
+    const char *last = strrchr(e->name, '/');
+    const bool cross = last && !strcmp(last, "/cross_attn");
+    const bool self = last && !strcmp(last, "/self_attn");
+    const bool own = same_block(ctx->path, e->name);
+    const bool sought = q->kind == OP_ATTENTION && (self || cross)
+                        && nth == (cross ? 1 : 0);
+    if (sought && !own) hold_block(e, ctx, q);
+    if (e->done || !own) return;
+    if (q->kind == OP_ROPE && self) keep_keys(e, ctx, q, nth == 0);
+    if (sought) keep_pass(e, ctx, q, cross);
+}
+
 /* What a call reads may be what theirs read in another. */
 static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
                        const void *args)
 {
     op_call q;
-    const char *last = strrchr(e->name, '/');
     e->like = -1;
     if (e->blind || e->found[0] || (e->done && !e->waiting) || ctx->status)
         return;
@@ -394,21 +408,12 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
         snprintf(e->path, sizeof e->path, "%s", ctx->path);
     }
     const int nth = e->nth[kind]++;
-    const bool cross = last && !strcmp(last, "/cross_attn");
-    const bool self = last && !strcmp(last, "/self_attn");
     const bool here = !strncmp(ctx->path, e->name, strlen(ctx->path));
     call_take(&q, kind, args);
     e->like = keep_like(e, ctx, &q);
     if ((kind != OP_ROPE && kind != OP_ATTENTION)
         || call_cost(&q) > WORK_MOST) return;
-    if (here) return;
-    if (kind == OP_ATTENTION && !same_block(ctx->path, e->name)
-        && nth == (cross ? 1 : 0) && (self || cross))
-        keep_block(e, ctx, &q);
-    if (e->done || !same_block(ctx->path, e->name)) return;
-    if (kind == OP_ROPE && self) keep_keys(e, ctx, &q, nth == 0);
-    if (kind == OP_ATTENTION && nth == (cross ? 1 : 0) && (self || cross))
-        keep_pass(e, ctx, &q, cross);
+    if (!here) keep_inputs(e, ctx, &q, nth);
 }
 
 /* Are rows of the chain left out? */

@@ -410,7 +410,7 @@ static void check_cut(dump_run *d, tt_verdict *v, const pair *p)
 
 /* One channel must not hide behind the largest of its rows; latents have their
  * channels elsewhere. */
-static void check_limits(const dump_run *d, tt_verdict *v, const pair *p)
+static void pair_limits(const dump_run *d, tt_verdict *v, const pair *p)
 {
     tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
                      row_length(v));
@@ -435,7 +435,7 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
         return;
     }
     if (real && d->limits) {
-        check_limits(d, v, p);
+        pair_limits(d, v, p);
         after_flip(d, v, p);
         return;
     }

@@ -50,7 +50,7 @@ static bool with_weights(op_call *own, const chain_link *k, const chain_like *l)
 }
 
 /* "block.3"; else the number of its kind in all of the module. */
-static const char *place_of(const chain *c, int i, char *out, size_t size)
+static const char *other_place(const chain *c, int i, char *out, size_t size)
 {
     int nth = 0;
     for (int k = 0; k <= i; k++) nth += c->like[k].q.kind == c->like[i].q.kind;
@@ -73,7 +73,7 @@ static void say_weights(hint *h, const op_call *own, int i)
                       nth);
         return;
     }
-    place_of(c, i, what, sizeof what);
+    other_place(c, i, what, sizeof what);
     hint_try_call(h, own, own->kind == OP_ADD ? "that of %s is taken"
                   : own->kind == OP_ATTENTION ? "the relative bias is that of "
                   "%s" : "takes the weights of %s, which have the same shape",
@@ -262,6 +262,22 @@ static void other_arrays(hint *h, const char *name)
     if (q->y) other_operand(h, "what is added", q->y, 2, dim);
 }
 
+/* Keys and values of attention in another block. */
+static void other_keys(hint *h, const op_call *q, const chain_other *o)
+{
+    const tt_attention_args *a = &o->q.attn;
+    const char *block = strstr(o->path, "block.");
+    op_call own = *q;
+    if (!block || a->N != own.attn.N || a->kv_stride != own.attn.kv_stride)
+        return;
+    for (int which = 3; which > 0; which--) {
+        own.attn.k = which & 1 ? a->k : q->attn.k;
+        own.attn.v = which & 2 ? a->v : q->attn.v;
+        hint_try_call(h, &own, "%s those of %s", (const char *[]){
+            "", "K are", "V are", "K and V are"}[which], block);
+    }
+}
+
 void hint_other(hint *h, const char *name)
 {
     const chain *c = h->chain;
@@ -276,19 +292,8 @@ void hint_other(hint *h, const char *name)
         for (int at = 0; at < parts && !hint_settled(h); at++)
             if (k->like >= at && k->like - at + parts <= c->likes)
                 fused(h, &k->q, k->like - at, parts, at);
-    for (int i = 0; k->q.kind == OP_ATTENTION && i < c->blocks; i++) {
-        const chain_other *o = &c->block[i];
-        const tt_attention_args *a = &o->q.attn;
-        const char *block = strstr(o->path, "block.");
-        for (int which = 3; which > 0 && block; which--) {
-            own = k->q;
-            if (a->N != own.attn.N || a->kv_stride != own.attn.kv_stride) break;
-            if (which & 1) own.attn.k = a->k;
-            if (which & 2) own.attn.v = a->v;
-            hint_try_call(h, &own, "%s those of %s", (const char *[]){
-                "", "K are", "V are", "K and V are"}[which], block);
-        }
-    }
+    for (int i = 0; k->q.kind == OP_ATTENTION && i < c->blocks; i++)
+        other_keys(h, &k->q, &c->block[i]);
     const bool sum = k->q.kind == OP_ADD || k->q.kind == OP_GATE_ADD;
     bias_apart(h);
     projected(h);
@@ -333,5 +338,5 @@ void hint_other_block(hint *end, chain *c)
                     && chain_end_of(c, links, end->trial))
                     hint_try(end, end->trial, "%s has the weights of %s",
                              hi - lo == n ? "all of it" : "a part",
-                             place_of(c, at, what, sizeof what));
+                             other_place(c, at, what, sizeof what));
 }

@@ -123,7 +123,7 @@ typedef struct solver {
     double *wide;
 } solver;
 
-static void lay(const solver *s)
+static void lay_frames(const solver *s)
 {
     const window *w = s->w;
     const size_t bytes = (size_t)(w->L * w->row) * sizeof *w->x;
@@ -145,7 +145,7 @@ static op_call solved(const solver *s)
 {
     const window *w = s->w;
     op_call own = *w->h->q, rope = *w->rope;
-    lay(s);
+    lay_frames(s);
     rope.x = w->x;
     rope.pos = w->pos;
     plain_call(w->h->ctx, &rope, &(rope_fault){.factor = 1}, s->wide);
@@ -267,7 +267,7 @@ static void say_times(const solver *s, char *out, size_t size)
 }
 
 /* Whose rows of slot f are another's: ONLY_K, ONLY_V, BOTH; 0: they are not. */
-static int changed(const solver *s, int64_t f)
+static int frames_changed(const solver *s, int64_t f)
 {
     const int k = s->k[f] != f, v = s->v[f] != f;
     return k && v && s->k[f] != s->v[f] ? ONLY_K : k + 2 * v;
@@ -275,7 +275,7 @@ static int changed(const solver *s, int64_t f)
 
 static const item *item_at(const solver *s, int64_t f)
 {
-    return &s->item[changed(s, f) & ONLY_K ? s->k[f] : s->v[f]];
+    return &s->item[frames_changed(s, f) & ONLY_K ? s->k[f] : s->v[f]];
 }
 
 /* "K and V at places 2 to 4 stood at places 3 to 5 before", of what changed. */
@@ -286,7 +286,7 @@ static void say_content(const solver *s, char *out, size_t size)
                                  (long long)s->w->n);
     const size_t begin = at;
     int64_t stale = 0;
-    while (stale < s->w->n && changed(s, stale) == BOTH
+    while (stale < s->w->n && frames_changed(s, stale) == BOTH
            && item_at(s, stale)->path && item_at(s, stale)->place == stale)
         stale++;
     if (stale == s->w->n) {
@@ -295,9 +295,9 @@ static void say_content(const solver *s, char *out, size_t size)
         return;
     }
     for (int64_t f = 0, g; f < s->w->n && at < size; f = g) {
-        const int which = changed(s, f);
+        const int which = frames_changed(s, f);
         const item *o = item_at(s, f);
-        for (g = f + 1; g < s->w->n && changed(s, g) == which
+        for (g = f + 1; g < s->w->n && frames_changed(s, g) == which
              && !item_at(s, g)->path == !o->path && !item_at(s, g)->k == !o->k
              && item_at(s, g)->place - o->place == g - f;) g++;
         if (!which) continue;

@@ -298,7 +298,8 @@ static bool names(const char *hint)
 }
 
 /* The failure whose hint explains most failures of the first one's operator,
- * and how many; NULL: that is the first one itself. */
+ * and how many: more than the first one's own, or than half of them where that
+ * has none. NULL: it is the first one itself. */
 static const tt_verdict *explains_most(const tt_report *r, int *n, int *of)
 {
     const tt_verdict *first = r->failed, *best = NULL;
@@ -319,7 +320,7 @@ static const tt_verdict *explains_most(const tt_report *r, int *n, int *of)
         if (all > *n) best = &i->v, *n = all;
     }
     return best && !alike(best->hint, first->hint)
-           && (*n > own || !names(first->hint)) ? best : NULL;
+           && (names(first->hint) ? *n > own : 2 * *n > *of) ? best : NULL;
 }
 
 const tt_verdict *tt_report_largest(const tt_report *r)
@@ -371,8 +372,9 @@ void report_headline(const tt_report *r, char *out, size_t n)
     int all, of;
     const tt_verdict *better = explains_most(r, &all, &of);
     if (better)
-        snprintf(said.hint, sizeof said.hint, "%.130s (explains %d of %d "
-                 "failures)", better->hint, all, of);
+        snprintf(said.hint, sizeof said.hint, "%.*s (explains %d of %d "
+                 "failures)", (int)sizeof said.hint - 48, better->hint, all,
+                 of);
     say_failure(first, sizeof first, &said);
     if (!most) {
         snprintf(out, n, "FAIL: first wrong tensor: %s", first);

@@ -29,7 +29,7 @@ try:
     import numpy as np
 except ImportError as e:
     print(f"SKIP python/mlx: not run: {e}")
-    print("python/mlx: 0 passed, 0 failed, 1 skipped")
+    print("0 passed, 0 failed, 1 skipped")
     sys.exit(0)
 
 HERE = pathlib.Path(__file__).parent
@@ -184,7 +184,7 @@ def main():
         _, truth, path, said = judge(name)
         print(name + ":", said)
         check(path == truth, f"{name} is at {truth}, not at {path}")
-    print(f"python/mlx: {counts[0]} passed, {counts[1]} failed")
+    print(f"{counts[0]} passed, {counts[1]} failed")
     return counts[1] > 0
 
 

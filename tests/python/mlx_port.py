@@ -421,8 +421,7 @@ def make_chunk(model, kv, caches, seed, shape, start, chunk):
 
 
 def rollout(model, text, o):
-    """latents [N, C, h, w] in chunks of 3. The clean pass of the last chunk
-    serves nothing that follows; validate wants it no more than generate."""
+    """latents [N, C, h, w] in chunks of 3."""
     w, h = (int(n) // 8 for n in o.size.split("x"))
     policy = {"fifo": Fifo, "tether": Tether}[o.cache]
     caches = [policy(o) for _ in range(model.layers)]

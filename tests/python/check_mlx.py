@@ -24,6 +24,8 @@ import sys
 import tempfile
 import types
 
+# before numpy: threads that wait for each other cost more than they help here
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 try:
     import mlx.core                                       # noqa: F401
     import numpy as np

@@ -17,7 +17,6 @@ channels of h x w. A chunk has F L tokens, in the order frame, row, column."""
 import argparse
 import json
 import math
-import struct
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -433,21 +432,6 @@ def rollout(model, text, o):
 
 # ---- the program ----------------------------------------------------------------
 
-def save(path, tensors):
-    """safetensors; MLX writes no F64."""
-    kinds = {"float32": "F32", "float64": "F64", "int64": "I64", "uint8": "U8"}
-    header, at = {}, 0
-    for name, x in tensors.items():
-        header[name] = {"dtype": kinds[str(x.dtype)], "shape": x.shape,
-                        "data_offsets": [at, at + x.nbytes]}
-        at += x.nbytes
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for x in tensors.values():
-            f.write(x.tobytes())
-
-
 def options(words):
     p = argparse.ArgumentParser()
     for name in ("model", "embeds", "dump"):
@@ -471,7 +455,9 @@ def run(words):
         tensors[name] = x
     model = Transformer(o.model, tap, getattr(mx, o.dtype))
     rollout(model, mx.load(o.embeds)["text"][0], o)
-    save(o.dump, tensors)
+    mx.save_safetensors(o.dump, {            # MLX writes no F64
+        name: mx.array(x.astype(np.float32) if x.dtype == np.float64 else x)
+        for name, x in tensors.items()}, {"format": "mlx"})
     return tensors
 
 

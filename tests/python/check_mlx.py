@@ -9,7 +9,7 @@ SPDX-License-Identifier: Apache-2.0
 plants each fault of mlx_faults.txt, lets `tether validate` find it, and writes
 a line of OUT.tsv: the first tensor that differs from the right port by more
 than 3e-6, the first that tether calls wrong, what it says, and a label that a
-person gave to these words for this fault. Labels are kept in mlx_labels.tsv:
+person gave to these words for this fault. They are kept in mlx_labels.tsv:
 `named` is the mistake or what has the same effect, `place` where or how
 precisely something is off, `none` that nothing was said, `misleading` another
 mistake than the one that was made. New words get the label `?`. JOBS=2 runs
@@ -139,19 +139,28 @@ def judge(name):
 judge.right = {}
 
 
+def hint(said):
+    """Words of the headline without place and numbers, for the labels."""
+    said = re.sub(r"(; )?given theirs up to [^;]*", "", said)
+    return re.sub(r"-?\d[\d.]*(e[-+]\d+)?", "#", re.sub(
+        r"^\S+( at \[[^]]*\])?(: )?|; the largest failure.*", "", said))
+
+
+def labels():
+    for line in (HERE / "mlx_labels.tsv").read_text().splitlines():
+        name, label, said = line.split("\t")
+        yield (name, said), label
+
+
 def unseen(out, names):
-    memory, known = HERE / "mlx_labels.tsv", {}
-    if memory.exists():
-        for line in memory.read_text().splitlines():
-            name, label, said = line.split("\t")
-            known[name, said] = label
+    known = dict(labels())
     every = faults()
     count = {}
     with multiprocessing.get_context("spawn").Pool(
             int(os.environ.get("JOBS", "1"))) as pool, open(out, "w") as f:
         for name, truth, path, said in pool.imap(judge, names or every):
             right = "right" if path == truth else "wrong" if path else "lost"
-            label = known.get((name, said), "?") if path else "-"
+            label = known.get((name, hint(said)), "?") if hint(said) else "none"
             f.write("\t".join([name, right, label, said, every[name][1], truth,
                                path]) + "\n")
             f.flush()

@@ -38,6 +38,7 @@ HERE = pathlib.Path(__file__).parent
 PORT = (HERE / "mlx_port.py").read_text()
 TETHER = os.environ.get("TETHER", "build/tether")
 MODEL = "ref_data/demo"
+TEXT, DUMP = "text.safetensors", "dump.safetensors"
 PROMPT = "a red circle moves left and bounces, on a blue background"
 POLICIES = {
     "fifo": "--cache fifo --budget 6 --sink 1 --latents 9",
@@ -54,23 +55,23 @@ def run(source, policy, folder, *more):
     """What a port with this source computes: {name: array}, in order."""
     port = types.ModuleType("port")
     exec(compile(source, "port", "exec"), vars(port))
-    return port.run([MODEL, str(folder / "embeds.safetensors"), str(folder / "dump"),
-                     "--size", "48x32", *POLICIES[policy].split(), *more])
+    return port.run([MODEL, str(folder / TEXT), str(folder / DUMP), "--size",
+                     "48x32", *POLICIES[policy].split(), *more])
 
 
 def report(policy, folder, arith="f32"):
     out = folder / "report.json"
-    r = tether("validate", "--dump", folder / "dump", "--arith", arith,
+    r = tether("validate", "--dump", folder / DUMP, "--arith", arith,
                "--json", out, "--overwrite", "--", "generate", "-m", MODEL,
                "-W", 48, "-H", 32, *POLICIES[policy].split(),
-               "--embeds", folder / "embeds.safetensors")
+               "--embeds", folder / TEXT)
     if r.returncode not in (0, 1):
-        sys.exit(f"tether validate: {r.returncode}: {r.stderr}")
+        raise RuntimeError(f"tether validate: {r.returncode}: {r.stderr}")
     return json.loads(out.read_text())
 
 
 def prepare(folder):
-    r = tether("embed", "-m", MODEL, "-p", PROMPT, "-o", folder / "embeds.safetensors",
+    r = tether("embed", "-m", MODEL, "-p", PROMPT, "-o", folder / TEXT,
                "--overwrite")
     if r.returncode:
         sys.exit(f"tether embed: {r.stderr}")
@@ -141,7 +142,8 @@ judge.right = {}
 
 def hint(said):
     """Words of the headline without place and numbers, for the labels."""
-    said = re.sub(r"(; )?given theirs up to [^;]*", "", said)
+    said = re.sub(r"(; )?given theirs up to [^;]*|none of the \d+ mistakes.*"
+                  r"| \(explains \d+ of \d+ failures\)", "", said)
     return re.sub(r"-?\d[\d.]*(e[-+]\d+)?", "#", re.sub(
         r"^\S+( at \[[^]]*\])?(: )?|; the largest failure.*", "", said))
 

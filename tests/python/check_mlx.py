@@ -142,10 +142,11 @@ judge.right = {}
 
 def hint(said):
     """Words of the headline without place and numbers, for the labels."""
-    said = re.sub(r"(; )?given theirs up to [^;]*|none of the \d+ mistakes.*"
-                  r"| \(explains \d+ of \d+ failures\)", "", said)
+    said = re.sub(r"(; )?given theirs up to [^;]*|none of the \d+ mistakes[^;]*"
+                  r"|it arises in [^;]*| \(explains \d+ of \d+ failures\)", "",
+                  said)
     return re.sub(r"-?\d[\d.]*(e[-+]\d+)?", "#", re.sub(
-        r"^\S+( at \[[^]]*\])?(: )?|; the largest failure.*", "", said))
+        r"^\S+( at \[[^]]*\])?(: )?|; the largest failure.*", "", said)).strip(" ;")
 
 
 def labels():

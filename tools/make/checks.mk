@@ -204,3 +204,11 @@ check-python-wide: all $(SHARED) f64 $(B)/demo-random/config.json
 	  --vae $(WIDE)/Wan2.1_VAE.safetensors > /dev/null 2>&1 && \
 	  for part in wide wide-vae; do \
 	  $(PYTHON) tests/python/check_torch.py $(WIDE) $$part || exit 1; done
+
+# PYTHON: one that has numpy and mlx (pip install "mlx[cpu]" numpy).
+.PHONY: check-mlx
+check-mlx:   ## a port to MLX against ours, with PYTHON
+check-mlx: all f64
+	@command -v "$(PYTHON)" > /dev/null || { echo "SKIP python/mlx: not run: no $(PYTHON)"; \
+	  echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
+	  TETHER=$(B)/tether PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/python/check_mlx.py

@@ -294,11 +294,13 @@ static bool verdict_narrow(const tt_arith *arith)
 
 void verdict_check_columns(tt_verdict *v, const tt_arith *arith,
                            const double *got, const double *want,
-                           const double *emul, int64_t n, int64_t c)
+                           const double *emul, int64_t n, int64_t c,
+                           double slack)
 {
     if (!verdict_narrow(arith) || n == 0 || c < 1
         || v->outcome == TT_UNCHECKED) return;
-    v->ratio = fmax(v->ratio, columns_ratio(arith, got, want, emul, n, c));
+    v->ratio = fmax(v->ratio, TT_SLACK / 2 / slack
+                              * columns_ratio(arith, got, want, emul, n, c));
     if (v->ratio > 1) v->outcome = TT_MISMATCH;
 }
 
@@ -311,5 +313,5 @@ void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
         || v->outcome == TT_UNCHECKED) return;
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     v->ratio = fmax(v->ratio, slope_ratio(arith, got, want, emul, n, group));
-    verdict_check_columns(v, arith, got, want, emul, n, c);
+    verdict_check_columns(v, arith, got, want, emul, n, c, TT_SLACK / 2);
 }

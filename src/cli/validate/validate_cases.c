@@ -342,6 +342,25 @@ static int split_arguments(int argc, char **argv)
     return i;
 }
 
+/* What cannot be asked for, in a sentence; false: all is well. */
+static bool export_refused(const export_settings *s, const opt_result *given,
+                           int nrun, const char *command, int *status)
+{
+    if (given->npositional != 1)
+        *status = opt_usage("validate export", "expected one FOLDER");
+    else if (s->each < 1)
+        *status = opt_usage("validate export", "--each counts from 1");
+    else if (nrun && strcmp(command, "generate"))
+        *status = opt_usage("validate export", "after -- expected `generate` "
+                            "and its options, not `%s`", command);
+    else if (s->kit && (nrun || s->inputs))
+        *status = opt_usage("validate export", "--kit has inputs and a block "
+                            "of its own: leave %s out", nrun ? "-- generate"
+                            : "--inputs");
+    else return false;
+    return true;
+}
+
 int validate_export(tt_ctx *ctx, int argc, char **argv)
 {
     export_settings s = {.each = 3, .seed = 1};
@@ -351,16 +370,8 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
     const int nrun = argc - run > 1 ? argc - run - 1 : 0;
     int status = opt_parse(&export_command, &s, &common, &given, run, argv);
     if (status != GO_ON) return status;
-    if (given.npositional != 1)
-        return opt_usage("validate export", "expected one FOLDER");
-    if (s.each < 1) return opt_usage("validate export", "--each counts from 1");
-    if (nrun && strcmp(argv[run + 1], "generate"))
-        return opt_usage("validate export", "after -- expected `generate` and "
-                         "its options, not `%s`", argv[run + 1]);
-    if (s.kit && (nrun || s.inputs))
-        return opt_usage("validate export", "--kit has inputs and a block of "
-                         "its own: leave %s out", nrun ? "-- generate"
-                         : "--inputs");
+    if (export_refused(&s, &given, nrun, nrun ? argv[run + 1] : "", &status))
+        return status;
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
     tt_cases_operators(ctx, given.positional[0], s.seed, s.each,
                        s.kit ? "all" : s.inputs ? s.inputs : "normal", s.kit);

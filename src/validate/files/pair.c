@@ -416,7 +416,7 @@ static void pair_limits(const dump_run *d, tt_verdict *v, const pair *p)
                      row_length(v));
     if (d->opt->injected && v->rank < 4 && v->rank > 1)
         verdict_check_columns(v, d->limits, p->got, p->want, p->emul, p->n,
-                              v->dim[v->rank - 1]);
+                              v->dim[v->rank - 1], TT_SLACK);
 }
 
 static void check_pair(dump_run *d, tt_verdict *v, const pair *p)

@@ -16,8 +16,8 @@ void verdict_place(tt_verdict *v);
  *           unit towards 0. It may be half a relative error of the arithmetic,
  *           and what chance makes of as many values, away from 1 or from that
  *           of emul.
- *   column  of at least 16 rows: its rms error may be `slack` times that of emul
- *           there, so that a small channel is not hidden by large ones.
+ *   column  of at least 16 rows: its rms error may be `slack` times that of
+ *           emul there, so that a small channel is not hidden by large ones.
  * slack   TT_SLACK/2 for one operator; TT_SLACK for a segment, inside which
  *         programs round at other places. */
 void verdict_check_columns(tt_verdict *v, const tt_arith *arith,

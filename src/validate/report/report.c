@@ -268,7 +268,7 @@ static bool same_hint(const char *a, const char *b)
     return *a && n == (y ? (size_t)(y - b) : strlen(b)) && !strncmp(a, b, n);
 }
 
-/* The same but for numbers. */
+/* The same but for numbers and the case that tells it best. */
 static bool alike(const char *a, const char *b)
 {
     for (;;) {
@@ -281,7 +281,9 @@ static bool alike(const char *a, const char *b)
             strtod(b, &after);
             b = after;
         }
-        if (*a != *b || !*a || !strncmp(a, " (at ", 5)) return *a == *b;
+        const char x = strncmp(a, " (at ", 5) ? *a : '\0';
+        const char y = strncmp(b, " (at ", 5) ? *b : '\0';
+        if (x != y || !x) return x == y;
         a++, b++;
     }
 }

@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::{offset_of, size_of};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-const ABI: [i32; 6] = [16, 4, 232, 3016, 168, 808];
+const ABI: [i32; 6] = [17, 4, 232, 3016, 168, 808];
 const _: () = assert!(size_of::<Ops>() == ABI[2] as usize);
 const _: () = assert!(offset_of!(Ops, rms_norm) == 136 && offset_of!(Ops, silu) == 192);
 const _: () = assert!(size_of::<RmsNorm>() == 48 && size_of::<Silu>() == 16);

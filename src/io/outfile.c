@@ -244,6 +244,20 @@ static int flush_to_disk(const tt_out *o)
     return bad;
 }
 
+/* A name for it that no later attempt takes: "NAME.kept", "NAME.kept2" ... */
+static bool keep_whole(const tt_out *o, char *name, size_t n)
+{
+    for (int i = 1; i < 100; i++) {
+        const int k = snprintf(name, n, i > 1 ? "%s.kept%d" : "%s.kept",
+                               o->final, i);
+        if (k < 0 || (size_t)k >= n) break;
+        if (!place_rename(o->temporary, name, true)) return true;
+        if (errno != EEXIST) break;
+    }
+    *name = '\0';
+    return false;
+}
+
 tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
 {
     if (!o->path) return ctx->status;
@@ -254,6 +268,7 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     int bad = flush_to_disk(o);
     int error = errno;
     bool whole = false;                  /* and its name is another's */
+    char kept[4200] = "";
     if (o->file && fclose(o->file) && !bad) {
         bad = 1;
         error = errno;
@@ -263,13 +278,13 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
         && place_rename(o->temporary, o->final, o->is_new)) {
         bad = 1;
         error = errno;
-        whole = error == EEXIST || error == EACCES || error == EBUSY;
+        if (error == EEXIST || error == EACCES || error == EBUSY)
+            whole = keep_whole(o, kept, sizeof kept);
     }
     errno = error;
     if (bad)
         tt_fail(ctx, TT_EIO, "cannot write %s: %s%s%s", o->path, place_reason(),
-                whole ? "; what was written is whole in " : "",
-                whole ? o->temporary : "");
+                whole ? "; what was written is whole in " : "", kept);
     if (!bad || whole) o->temporary = NULL;
     tt_out_abort(o);
     return ctx->status;

@@ -33,7 +33,7 @@ tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path);
 tt_status tt_out_write(tt_ctx *ctx, tt_out *o, const void *data, size_t n);
 
 /* Flush to the disk, close, rename. On an error the temporary is deleted; where
- * only its new name was refused it stays, and the message says so. */
+ * only its name was refused it becomes NAME.kept, and the message says so. */
 tt_status tt_out_finish(tt_ctx *ctx, tt_out *o);
 
 /* Close and delete; harmless after finish and on a zeroed tt_out. */

@@ -14,14 +14,17 @@
 int64_t os_memory_available(const char *meminfo);
 /* Bytes beyond them; 0: none, or unknown. */
 int64_t os_swap_free(void);
-/* Bytes that control groups still grant; INT64_MAX: they set no limit. */
-int64_t os_memory_granted(void);
+/* Bytes that control groups still grant; INT64_MAX: they set no limit. Files
+ * are read below `root`, "" is this machine. */
+int64_t os_memory_granted(const char *root);
 /* Bytes that this process holds or has mapped, and its threads; 0: unknown. */
 typedef struct os_held {
     int64_t anonymous, file, mapped;
     int threads;
 } os_held;
 os_held os_memory_held(void);
+/* Its anonymous bytes, counted page by page where the system does. */
+int64_t os_memory_anonymous(void);
 
 /* "AMD EPYC 9R14"; "" where the system says no name. */
 void os_cpu_name(char *buf, size_t n);

@@ -17,7 +17,7 @@
 
 int64_t plan_anonymous(void)
 {
-    return os_memory_held().anonymous;
+    return os_memory_anonymous();
 }
 
 int64_t plan_mapped(void)
@@ -68,7 +68,7 @@ static plan_limit plan_machine(void)
     const int64_t free_now = os_memory_available(NULL);
     if (free_now > 0)
         lower(&least, free_now + os_swap_free(), "the machine (MemAvailable)");
-    lower(&least, os_memory_granted(), "the memory of its control group");
+    lower(&least, os_memory_granted(""), "the memory of its control group");
     return least;
 }
 

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/fpenv.h"
 #include "core/threads.h"
+#include "os/os.h"
 #include "tests/folder.h"
 
 static tt_ctx *ctx;
@@ -80,10 +81,44 @@ static void version_1(void)
     expect_quota(2.25, "a quota without its period");
     put("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
     expect_quota(0.2, "the other name of the mount");
+    put("proc/self/cgroup", "3:cpuacct,cpu:/x/y\n");
+    put("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n");
+    expect_quota(2.25, "the words the other way around");
     put("proc/self/cgroup", "3:cpuacct:/x\nno colon\n5:cpu\n\n");
     expect_quota(0, "lines that say nothing of CPUs");
     put("proc/self/cgroup", "");
     expect_quota(0, "an empty list");
+}
+
+static void expect_granted(int64_t want, const char *what)
+{
+    const int64_t n = os_memory_granted(folder);
+    expect(n == want, "%s: %lld bytes, not %lld", what, (long long)n,
+           (long long)want);
+}
+
+static void memory_granted(void)
+{
+    put("proc/self/cgroup", "0::/m/n\n");
+    expect_granted(INT64_MAX, "no files");
+    put("sys/fs/cgroup/m/n/memory.max", "max\n");
+    put("sys/fs/cgroup/m/n/memory.current", "100\n");
+    expect_granted(INT64_MAX, "max");
+    put("sys/fs/cgroup/m/n/memory.max", "5000\n");
+    expect_granted(4900, "what is left");
+    put("sys/fs/cgroup/m/n/memory.stat", "anon 1\ninactive_file 20\n"
+                                         "active_file 30\n");
+    expect_granted(4950, "next to pages of files");
+    put("sys/fs/cgroup/m/memory.max", "1000\n");
+    put("sys/fs/cgroup/m/memory.current", "3000\n");
+    expect_granted(0, "a group above that is full");
+    put("proc/self/cgroup", "4:memory:/k\n");
+    put("sys/fs/cgroup/memory/k/memory.limit_in_bytes", "7000\n");
+    put("sys/fs/cgroup/memory/k/memory.usage_in_bytes", "2000\n");
+    put("sys/fs/cgroup/memory/k/memory.stat", "inactive_file 1\n"
+        "total_inactive_file 100\ntotal_active_file 400\n");
+    expect_granted(5500, "version 1");
+    put("proc/self/cgroup", "");
 }
 
 static void default_threads(void)
@@ -216,6 +251,7 @@ int main(void)
     if (!folder_make()) return test_end();
     version_2();
     version_1();
+    memory_granted();
     default_threads();
     every_index_once();
     waiting_costs_nothing();

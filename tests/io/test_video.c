@@ -415,10 +415,11 @@ static void test_meanwhile(tt_ctx *ctx)
                      : s == TT_OK, "case %d: %s", i, tt_message(ctx));
         expect(!strcmp(text_of(at("f")), stays ? "theirs" : "new"),
                "case %d: %s", i, text_of(at("f")));
-        expect(exists(at(".f.part")) == stays
-               && (!stays || !strcmp(text_of(at(".f.part")), "new")),
+        expect(!exists(at(".f.part")) && exists(at("f.kept")) == stays
+               && (!stays || (!strcmp(text_of(at("f.kept")), "new")
+                              && strstr(tt_message(ctx), "f.kept"))),
                "case %d: what was written is not lost", i);
-        unlink(at(".f.part"));
+        unlink(at("f.kept"));
         tt_clear(ctx);
     }
     ctx->overwrite = false;

@@ -110,6 +110,19 @@ static void even_silu(tt_ctx *c, const tt_silu_args *a)
     else tt_ops_default()->silu(c, a);
 }
 
+/* Gives up after it was wrong, or after it wrote beyond its output. */
+static bool late_wrong, late_beyond;
+static void late_silu(tt_ctx *c, const tt_silu_args *a)
+{
+    static int calls;
+    if (late_wrong && calls++ % 2 == 0) {
+        for (int64_t i = 0; i < a->n; i++) a->x[i] = 777;
+        return;
+    }
+    if (late_beyond) a->x[a->n] = 777;
+    tt_fail(c, TT_EUNSUPPORTED, "not this shape");
+}
+
 /* Every 50th result is lost, as a race would. */
 static void rare_silu(tt_ctx *c, const tt_silu_args *a)
 {
@@ -227,6 +240,26 @@ static void test_unsupported(void)
     tt_report_free(r);
 }
 
+/* What gives up is no excuse for what it has done before. */
+static void test_unsupported_late(void)
+{
+    for (int k = 0; k < 2; k++) {
+        tt_ops bad = *tt_ops_default();
+        bad.silu = late_silu;
+        late_wrong = !k;
+        late_beyond = k;
+        tt_report *r = report("f32");
+        expect_ok(tt_opcheck(ctx, r, &bad, &(tt_opcheck_options){
+            .arith = tt_arith_find("f32"), .seed = 77, .rounds = 4,
+            .only = "silu"}), "silu");
+        const tt_verdict *v = tt_report_first(r);
+        expect(!tt_report_passed(r) && v && !tt_report_count(r, TT_UNSUPPORTED)
+               && strstr(v->hint, k ? "outside its output" : "second call"),
+               "%s", v ? v->hint : "no failure");
+        tt_report_free(r);
+    }
+}
+
 static void no_linear(tt_ctx *c, const tt_linear_args *a)
 {
     (void)a;
@@ -332,6 +365,7 @@ int main(void)
 #else
     test_operators();
     test_unsupported();
+    test_unsupported_late();
     test_conditions();
     test_bench();
     test_model();

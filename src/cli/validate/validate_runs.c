@@ -246,7 +246,8 @@ void validate_remove_folder(const char *folder)
     DIR *d = opendir(folder);
     for (const struct dirent *e; d && (e = readdir(d));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name)
+            >= sizeof path) continue;
         if (unlink(path)) validate_remove_folder(path);
     }
     if (d) closedir(d);

@@ -224,7 +224,7 @@ static void driver_check(tt_ctx *ctx, cu_result r, const char *what)
     const char *name = "an unknown error";
     if (!r) return;
     gpu.call.error_name(r, &name);
-    tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: %s failed on %s with %s; "
+    tt_fail(ctx, TT_EIO, "backend cuda: %s failed on %s with %s; "
             "compute-sanitizer and nvidia-smi may say more", what, gpu.name,
             name);
 }

@@ -42,12 +42,17 @@ void os_cpu_name(char *buf, size_t n)
     buf[strcspn(buf, "\n")] = '\0';
 }
 
+int64_t os_memory_anonymous(void)
+{
+    const int64_t n = number_after("/proc/self/smaps_rollup", "Anonymous:");
+    return n ? 1024 * n : os_memory_held().anonymous;
+}
+
 os_held os_memory_held(void)
 {
     static const char status[] = "/proc/self/status";
-    const int64_t exact = number_after("/proc/self/smaps_rollup", "Anonymous:");
     return (os_held){
-        .anonymous = 1024 * (exact ? exact : number_after(status, "RssAnon:")),
+        .anonymous = 1024 * number_after(status, "RssAnon:"),
         .file = 1024 * number_after(status, "RssFile:"),
         .mapped = 1024 * number_after(status, "VmSize:"),
         .threads = (int)number_after(status, "Threads:"),
@@ -92,7 +97,8 @@ static bool in_list(const char *list, const char *one)
 }
 
 /* A line of /proc/self/cgroup: "0::/a/b" (version 2) or "4:cpu,cpuacct:/a"
- * (version 1). Each version is mounted at either of two places. */
+ * (version 1). Each version is mounted at either of two places; a list may have
+ * its words the other way around, "cpuacct,cpu". */
 static void groups_of_line(const char *root, char *line, const char *controller,
                            group_fn ask, void *user)
 {
@@ -108,6 +114,9 @@ static void groups_of_line(const char *root, char *line, const char *controller,
     snprintf(mount, sizeof mount, "/%s", list);
     if (!*list) levels(root, "", group, ask, user);
     else if (strcmp(list, controller)) levels(root, mount, group, ask, user);
+    if (*list && strcmp(list, "cpu,cpuacct")
+        && in_list("cpu,cpuacct", controller))
+        levels(root, "/cpu,cpuacct", group, ask, user);
 }
 
 static void each_group(const char *root, const char *controller, group_fn ask,
@@ -179,9 +188,9 @@ static void ask_memory(void *user, const char *folder)
     if (left < (double)*least) *least = left > 0 ? (int64_t)left : 0;
 }
 
-int64_t os_memory_granted(void)
+int64_t os_memory_granted(const char *root)
 {
     int64_t least = INT64_MAX;
-    each_group("", "memory", ask_memory, &least);
+    each_group(root, "memory", ask_memory, &least);
     return least;
 }

@@ -638,10 +638,13 @@ void tt_explain_close(tt_explain *e, tt_report *r)
                      "state of the VAE (needs 4 latent frames)", n ? "; " : "");
         if (!*e->unseen) *e->unseen = '-';
         tt_report_fact(r, "mistakes that would pass", "%s", e->unseen);
+        size_t few = strlen(e->unseen);
+        for (; few > 600 || (few && e->unseen[few] && e->unseen[few] != ';');)
+            few--;
         tt_report_note(r, "with these inputs as %s these mistakes would pass: "
-                       "%.600s%s", e->arith->name, e->unseen,
-                       strlen(e->unseen) > 600 ? " ... (all are in the JSON)"
-                                               : "");
+                       "%.*s%s", e->arith->name, (int)few, e->unseen,
+                       e->unseen[few] ? " ... (\"facts\" of --json has all)"
+                                      : "");
     } else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
     forget(e);
     for (int i = 0; i < PASSES; i++) {

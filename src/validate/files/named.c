@@ -197,7 +197,12 @@ static bool in_x(named *t)
     snprintf(name, sizeof name, "chunk.%lld/step.0/x", (long long)t->chunk);
     const double *first = named_like(t, name, t->n);
     if (!x0 || !first || !trial) return false;
-    if (mixed(t, trial, first, x0, &a, &b)) {
+    if (named_gives(t, x0)) {
+        snprintf(t->out, t->size, "not re-noised: it is the x0 of the step "
+                 "before");
+        return true;
+    }
+    if (mixed(t, trial, first, x0, &a, &b) && fabs(a) > 1e-3) {
         snprintf(t->out, t->size, "re-noised with the noise that the chunk "
                  "began with (an Euler step gives the same), where fresh noise "
                  "belongs");

@@ -196,7 +196,7 @@ static void factors_along(hint *h, bool rows)
     if (most_moved(&l, 0))
         hint_try(h, h->trial, rows
                  ? "a constant of its own is added to every row (%.4g .. "
-                   "%.4g): mean not subtracted?"
+                   "%.4g)"
                  : "a constant of its own is added to every channel (%.4g "
                    ".. %.4g): bias missing, twice, or another's?",
                  l.least, l.most);

@@ -65,6 +65,7 @@ static bool intact(const guarded *g, uint8_t canary)
 static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
                            guarded *g, uint8_t canary)
 {
+    const bool first = canary == garbage[0];
     op_spans in;
     memset(g->raw, canary, g->usable);
     call_inputs(q, &in);
@@ -73,16 +74,17 @@ static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
     watch_place(c->watch, c->path);
     call_run(ctx, c->ops, q, g->raw + g->pad);
     if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
-    if (ctx->status) {
-        c->unsupported = ctx->status == TT_EUNSUPPORTED;
-        snprintf(c->why, sizeof c->why, "%s%.170s",
-                 c->unsupported ? "" : "gave up: ", tt_message(ctx));
-        tt_clear(ctx);
-    } else if (!intact(g, canary)) {
+    if (!intact(g, canary)) {
         snprintf(c->why, sizeof c->why, "wrote outside its output");
     } else if (spans_digest(&in) != before) {
         snprintf(c->why, sizeof c->why, "changed its inputs");
+    } else if (ctx->status) {
+        c->unsupported = first && ctx->status == TT_EUNSUPPORTED;
+        snprintf(c->why, sizeof c->why, "%s%.150s", c->unsupported ? ""
+                 : first ? "gave up: " : "gave up at the second call: ",
+                 tt_message(ctx));
     }
+    tt_clear(ctx);
     return true;
 }
 
@@ -144,7 +146,8 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
     if (*c->why) {
         v->outcome = c->unsupported ? TT_UNSUPPORTED : TT_MISMATCH;
         if (c->unsupported)           /* nothing was measured */
-            v->m.n = 0, v->ratio = v->earned = 0, v->bits = TT_BITS_UNKNOWN;
+            v->m = (tt_metrics){0}, v->ratio = v->earned = 0,
+            v->bits = TT_BITS_UNKNOWN;
         snprintf(v->hint, sizeof v->hint, "%s", c->why);
         return;
     }

@@ -126,7 +126,14 @@ static void put_head(FILE *f, const tt_report *r)
         if (i != r->notes) fputs(", ", f);
         json_string(f, i->text);
     }
-    fputs("],\n", f);
+    fputs("],\n  \"facts\": {", f);
+    for (const note_item *i = r->facts; i; i = i->next) {
+        if (i != r->facts) fputs(", ", f);
+        json_string(f, i->name);
+        fputs(": ", f);
+        json_string(f, i->text);
+    }
+    fputs("},\n", f);
 }
 
 /* ---- by operator --------------------------------------------------------- */

@@ -272,7 +272,7 @@ def verdict(path, module, arith="f32", save=None):
     if not isinstance(y, dict):
         return y[0], 0.0, y[1]
     if name not in y:
-        return None
+        return "missing", float("inf"), "not returned"
     want, emul, oracle = (
         read(file)[name] if file.exists() else None for file in (
             folder / f"expected{s}.safetensors" for s in ("", f"_{arith}", "_f64")))

@@ -6,6 +6,7 @@
 #include "core/context.h"
 
 #include <float.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +123,19 @@ void tt_tap_show(tt_ctx *ctx, const char *name, tt_dtype dtype,
     if (!ctx->tap) return;
     const tap_path p = full_path(ctx, name);
     ctx->tap(ctx->tap_user, p.text, dtype, rank, dim, data);
+}
+
+bool tt_name_chosen(const char *globs, const char *name)
+{
+    char one[512];
+    for (const char *g = globs; g; g++) {
+        const size_t n = strcspn(g, ",");
+        snprintf(one, sizeof one, "%.*s", (int)n, g);
+        if (!fnmatch(one, name, 0)) return true;
+        g += n;
+        if (!*g) return false;
+    }
+    return true;
 }
 
 void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype, void *data,

@@ -17,6 +17,9 @@ tt_status tt_check_interrupt(tt_ctx *ctx);
 size_t tt_scope(tt_ctx *ctx, const char *fmt, ...) TT_PRINTF(2, 3);
 void tt_scope_end(tt_ctx *ctx, size_t mark);
 
+/* Is a name among "GLOB,GLOB..."? NULL: all are. */
+bool tt_name_chosen(const char *globs, const char *name);
+
 /* Show a tensor to the tap under "<scope>/<name>", then let ctx->inject change
  * it; a single test when both are off. */
 void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype, void *data,

@@ -287,10 +287,18 @@ static void test_coverage(void)
     tt_report_free(r);
     expect_ok(tt_report_new(ctx, &r, "none", tt_arith_find("f32")), "report");
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
-        .want = at("want"), .got = at("got"), .filter = "no such name",
+        .want = at("want"), .got = at("got"), .filter = "no,such name",
         .arith = tt_arith_find("f32")}), "comparison");
     expect(!tt_report_passed(r) && !tt_report_first(r),
            "nothing compared is a failure");
+    tt_report_free(r);
+    expect_ok(tt_report_new(ctx, &r, "two", tt_arith_find("f32")), "report");
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("want"), .got = at("got"),
+        .filter = "chunk.2/*/e0,nothing,chunk.1/step.0/tokens",
+        .arith = tt_arith_find("f32")}), "comparison");
+    expect(tt_report_compared(r) == 2, "two of a list: %lld",
+           (long long)tt_report_compared(r));
     tt_report_free(r);
 }
 

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/generate/dump.h"
 
-#include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
                    const int64_t *dim, const void *data)
 {
     dump *d = user;
-    if (d->filter && fnmatch(d->filter, path, 0)) return;
+    if (!tt_name_chosen(d->filter, path)) return;
     tt_st_add(d->writer, path, dtype, rank, dim, data);
     d->taken++;
 }
@@ -95,7 +94,7 @@ static void on_inject(void *user, const char *path, tt_dtype dtype, int rank,
     inject *j = user;
     char theirs[200], ours[200];
     int64_t n = 1;
-    if (j->ctx->status || (j->filter && fnmatch(j->filter, path, 0))) return;
+    if (j->ctx->status || !tt_name_chosen(j->filter, path)) return;
     const tt_entry *e = tt_file_find(j->file, path);
     if (!e) return;
     for (int i = 0; i < rank; i++) n *= dim[i];

@@ -33,8 +33,8 @@ static const opt_spec options[] = {
      "names this class in its metadata (class) must have its bits"},
     {OPT_FLAG, "bits", 0, offsetof(settings, bits), NULL,
      "every bit must be that of the class, whatever the dump says"},
-    {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
-     "only names that match: of a dump of final latents alone, "
+    {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB,...",
+     "only names that match one: of a dump of final latents alone, "
      "'chunk.*/step.3/x0'"},
     {OPT_FLAG, "partial", 0, offsetof(settings, partial), NULL,
      "their dump may lack kinds of tensors; coverage is printed. Without it "

@@ -10,7 +10,6 @@
  * Next    pair.c, history.c, points.c */
 #include "validate/files/dump.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -86,7 +85,7 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
 
 static bool chosen(const dump_run *d, const char *name)
 {
-    return !d->opt->filter || !fnmatch(d->opt->filter, name, 0);
+    return tt_name_chosen(d->opt->filter, name);
 }
 
 /* Names they have and we have not: a difference, or a line. */

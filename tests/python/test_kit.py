@@ -149,11 +149,9 @@ def unlike(x, s, at=""):
         known = s.get("properties", {})
         yield from (f"{at}: no {n}" for n in s.get("required", []) if n not in x)
         yield from (f"{at}: {n} is unknown" for n in x
-                    if n not in known and n not in s.get("required", [])
-                    and "additionalProperties" not in s)
+                    if n not in known and n not in s.get("required", []))
         for n, v in x.items():
-            yield from unlike(v, known.get(n, s.get("additionalProperties", {})),
-                              f"{at}/{n}")
+            yield from unlike(v, known.get(n, {}), f"{at}/{n}")
     for i, v in enumerate(x if isinstance(x, list) else []):
         yield from unlike(v, s.get("items", {}), f"{at}/{i}")
 

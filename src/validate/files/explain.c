@@ -643,7 +643,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
             few--;
         tt_report_note(r, "with these inputs as %s these mistakes would pass: "
                        "%.*s%s", e->arith->name, (int)few, e->unseen,
-                       e->unseen[few] ? " ... (\"facts\" of --json has all)"
+                       e->unseen[few] ? " ... (all: \"would_pass\" of --json)"
                                       : "");
     } else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
     forget(e);

@@ -126,14 +126,12 @@ static void put_head(FILE *f, const tt_report *r)
         if (i != r->notes) fputs(", ", f);
         json_string(f, i->text);
     }
-    fputs("],\n  \"facts\": {", f);
-    for (const note_item *i = r->facts; i; i = i->next) {
-        if (i != r->facts) fputs(", ", f);
-        json_string(f, i->name);
-        fputs(": ", f);
-        json_string(f, i->text);
-    }
-    fputs("},\n", f);
+    const note_item *i = r->facts;
+    while (i && strcmp(i->name, "mistakes that would pass")) i = i->next;
+    fputs("],\n  \"would_pass\": ", f);
+    if (i) json_string(f, i->text);
+    else fputs("null", f);
+    fputs(",\n", f);
 }
 
 /* ---- by operator --------------------------------------------------------- */

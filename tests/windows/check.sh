@@ -157,7 +157,7 @@ while [ $i -lt 100 ] && ! ls -d "$tmp"/v/tether-v*/tether-v* > "$tmp/log" 2>&1; 
     sleep 0.2
     i=$((i + 1))
 done
-is "the folder of its second process" "$(find "$tmp"/v/*/ -name 'tether-v*' | wc -l)" 1
+is "the folder of its second process" "$(find "$tmp/v" -mindepth 2 -name 'tether-v*' | wc -l)" 1
 sleep 1
 kill -INT $run
 wait $run

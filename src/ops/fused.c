@@ -158,7 +158,7 @@ void tt_norm_mlp(tt_ctx *ctx, const tt_normed *x, const tt_linear_args *up,
         CALL(norm_mlp, check_mlp(up, down, to), x, up, down, to);
         return;
     }
-    if (x) tt_norm(ctx, x);
+    tt_norm(ctx, x);
     tt_mlp(ctx, up, down, to);
 }
 
@@ -167,7 +167,7 @@ void tt_attention_add(tt_ctx *ctx, const tt_attention_args *x,
 {
     const tt_fused *f = ctx->ops->fused;
     if (ctx->status) return;
-    if (x && x->T && f && f->attention_add) {
+    if (x->T && f && f->attention_add) {
         TT_ASSERT(a->x == x->o && a->n == x->T);
         TT_ASSERT(a->w->rank == 2 && a->w->dim[1] == x->H * x->D);
         TT_ASSERT(tt_tensor_packed(a->w) && to->c == a->w->dim[0]);
@@ -175,6 +175,6 @@ void tt_attention_add(tt_ctx *ctx, const tt_attention_args *x,
                             * (double)(x->H * x->D), x, a, to);
         return;
     }
-    if (x) tt_attention(ctx, x);
+    tt_attention(ctx, x);
     tt_linear_add(ctx, a, to);
 }

@@ -75,7 +75,8 @@ void tt_mlp(tt_ctx *ctx, const tt_linear_args *up, const tt_linear_args *down,
 void tt_norm(tt_ctx *ctx, const tt_normed *x);
 /* What x says, then tt_linears and tt_mlp of it; tt_attention, then
  * tt_linear_add of what it gives. The x of the products is what comes before
- * them, and holds nothing afterwards. Where x is NULL, it is there already. */
+ * them, and holds nothing afterwards. x may be NULL in tt_norm_linears: it is
+ * there already. */
 void tt_norm_linears(tt_ctx *ctx, const tt_normed *x, const tt_linear_args *a,
                      int n);
 void tt_norm_mlp(tt_ctx *ctx, const tt_normed *x, const tt_linear_args *up,

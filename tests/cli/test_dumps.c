@@ -377,7 +377,7 @@ static void test_latents_alone(void)
                                i ? 39 : 15), "%s: %s%s", name, said,
                    text_of(at("out")));
             expect((step == 4) == (strstr(text_of(at("out")), "goes on from: "
-                   "judged against a free run") != NULL)
+                   "compared with a free run") != NULL)
                    && (step == 3) == (strstr(text_of(at("out")), "teacher "
                                              "forced") != NULL), "%s: %s", name,
                    text_of(at("out")));

@@ -114,7 +114,7 @@ static bool compare_injected(tt_report *r, const settings *s,
         char why[400];
         snprintf(why, sizeof why, "%s", tt_message(ctx));
         tt_clear(ctx);                 /* or there is no room for a note */
-        tt_report_note(r, "%s: judged against a free run", why);
+        tt_report_note(r, "%s: compared with a free run", why);
         return false;
     }
     tt_dump_options o = options_of(s, arith, set,

@@ -244,7 +244,7 @@ static void say_times(const solver *s, char *out, size_t size)
     for (int64_t f = same; f < n; f++)
         rest &= s->t[f] == pos[3 * f * s->w->L];
     if (rest && same < n) {
-        snprintf(out, size, "%d positions are left out behind the first %lld "
+        snprintf(out, size, "%d positions are left out after the first %lld "
                  "frames (times of the video for those of the window?)",
                  pos[0] - s->t[0], (long long)same);
         return;

@@ -86,7 +86,7 @@ typedef struct hint_axes {
     int64_t dim[AXES_MOST];
     int order[AXES_MOST];
     bool both;               /* written so, or read so                        */
-    char what[128];
+    char what[224];
 } hint_axes;
 int64_t hint_axes_from(const hint_axes *a, int64_t i);
 typedef void (*hint_axes_fn)(void *user, const hint_axes *a);

@@ -52,6 +52,7 @@ struct tt_explain {
     chain_other last_keys;
     tt_arena blocks[OTHERS_MOST];      /* of chain.block                      */
     tt_arena near[NEAR_MOST], of_time; /* of chain.near, chain.e0             */
+    tt_arena turn;             /* of chain.turn                               */
     int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
@@ -413,6 +414,12 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     e->like = keep_like(e, ctx, &q);
     if ((kind != OP_ROPE && kind != OP_ATTENTION)
         || call_cost(&q) > WORK_MOST) return;
+    if (kind == OP_ROPE && !e->done) {
+        tt_arena_free(&e->turn);
+        e->c.turn = q;
+        e->c.turn.pos = copy_of(ctx, &e->turn, q.pos,
+                                (size_t)(3 * q.n) * sizeof *q.pos);
+    }
     if (!here) keep_inputs(e, ctx, &q, nth);
 }
 
@@ -654,6 +661,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
     for (int i = 0; i < OTHERS_MOST; i++) tt_arena_free(&e->blocks[i]);
     for (int i = 0; i < NEAR_MOST; i++) tt_arena_free(&e->near[i]);
     tt_arena_free(&e->of_time);
+    tt_arena_free(&e->turn);
     tt_arena_free(&e->keys);
     tt_arena_free(&e->lasting);
     if (e->emul) tt_file_close(e->emul);

@@ -90,6 +90,7 @@ typedef struct chain {
     chain_near near[NEAR_MOST];        /* a ring; at nears % NEAR_MOST        */
     int nears;
     chain_near e0;           /* the projected time                            */
+    op_call turn;            /* the latest rope call; pos NULL: none          */
     int64_t tried;           /* mistakes                                      */
     int64_t trials;          /* that may still be made of arrays in any order */
 } chain;
@@ -128,15 +129,18 @@ void chain_link_name(const chain *c, int i, bool together, char *out,
  * counted twice, stale, or at each other's place. */
 void hint_model(hint *h, const char *name);
 void hint_window(hint *h);
-/* What belongs to another call: weights of another layer or of a whole block,
- * keys and values of another block, what another operator gave, parts of
- * products that are fused (other.c). */
-void hint_other(hint *h, const char *name);
+/* What belongs to another call (other.c), stage by stage: weights of another
+ * layer, keys and values of another block, parts of products that are fused;
+ * what another operator gave; an operator more; another order. */
+enum { OTHER_STAGES = 4 };
+void hint_other(hint *h, const char *name, int stage);
 void hint_other_block(hint *end, chain *c);
 /* Is this link the sum of a modulation that others of the chain read? */
 bool chain_modulation(const chain *c, int i);
 /* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */
 const char *chain_rope_of(const chain *c, int i);
+/* "scale 1" of the six rows of a modulation, or of two. */
+const char *chain_row_name(int64_t row, int64_t rows);
 /* What its positions are seen from: " next to the keys"; "" of no chain. */
 const char *chain_next(const chain *c);
 /* Where an operand of the link under trial was before it was copied. */

@@ -20,7 +20,7 @@
 #define TIMES_EARNED 4   /* what an explanation may leave, in units of earned */
 #define TIMES_SMALLER 20
 #define LEAST_SMALLER 3
-#define TRIALS_WORK ((int64_t)1 << 31)
+#define TRIALS_WORK ((int64_t)1 << 32)
 
 double *hint_doubles(hint *h, int64_t n)
 {
@@ -150,12 +150,13 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
     h->fault = NULL;
 }
 
-double hint_left(hint *h, const op_call *q)
+double hint_left(hint *h, const op_call *q, const void *fault)
 {
-    plain_call(h->ctx, q, NULL, h->trial);
-    if (h->ctx->status || !chain_end(h->chain, h->trial, NULL, h->end->trial))
-        return INFINITY;
-    return hint_measure(h->end, h->end->trial, NULL).rms;
+    plain_call(h->ctx, q, fault, h->trial);
+    if (h->ctx->status) return INFINITY;
+    if (!h->end) return hint_measure(h, h->trial, NULL).rms;
+    return chain_end(h->chain, h->trial, fault, h->end->trial)
+               ? hint_measure(h->end, h->end->trial, NULL).rms : INFINITY;
 }
 
 void hint_try_each(hint *h, const hint_trial *list, size_t n)
@@ -299,6 +300,9 @@ static bool begin_chain(hint *h, hint *end, chain *c, int i)
                       ? ((const double *)(const void *)l->out)[k]
                       : (double)((const tt_real *)(const void *)l->out)[k];
     h->got = h->want = ours;
+    /* the last link's result is theirs, that of others is not known */
+    if (l->out_was == c->end_was && h->n == end->n)
+        h->got = end->got, h->wrong = end->wrong;
     h->rank = call_shape(&l->q, h->dim);
     h->c = h->dim[h->rank - 1];
     for (int64_t k = 0; k < h->n; k++)
@@ -328,7 +332,7 @@ static bool sample_deviation(hint *end, const chain *c, const char *name)
 
 /* The mistakes of one link; whether one explains more than all before. */
 static bool link_explains(hint *end, chain *c, int i, bool together,
-                          const char *name, bool other)
+                          const char *name, int stage)
 {
     hint h;
     const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
@@ -336,10 +340,10 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     if (begin_chain(&h, end, c, i)) {
         const bool read = h.q->kind == OP_ATTENTION || h.q->kind == OP_ROPE;
         c->together = together;
-        if (other) hint_other(&h, name);
+        if (stage) hint_other(&h, name, stage);
         else if (!read) hint_model(&h, name); /* says more than a family */
-        if (!other && !hint_settled(&h)) families_of_call(&h);
-        if (!other && read && !together) hint_model(&h, name);
+        if (!stage && !hint_settled(&h)) families_of_call(&h);
+        if (!stage && read && !together) hint_model(&h, name);
     }
     tt_arena_reset(&end->ctx->scratch, mark);
     return end->fits && end->best < before;
@@ -415,6 +419,10 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     begin_end(&end, ctx, c, v, got);
     end.name = name;
     const bool wrong = !ctx->status && take_stock(&end, &worst);
+    if (wrong) {
+        for (int64_t k = 0; k < end.n; k++) end.trial[k] = 0;
+        hint_try(&end, end.trial, "zero (not computed?)");
+    }
     if (wrong && sample_deviation(&end, c, name))
         snprintf(of, sizeof of, "col_moment");
     if (wrong) {
@@ -428,21 +436,22 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     if (wrong)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {
             const int first = first_of_many(&end, c, i);
-            if (first >= 0 && link_explains(&end, c, first, true, name, false))
+            if (first >= 0 && link_explains(&end, c, first, true, name, 0))
                 chain_link_name(c, first, true, of, sizeof of);
             if (!hint_settled(&end)
-                && link_explains(&end, c, i, false, name, false))
+                && link_explains(&end, c, i, false, name, 0))
                 chain_link_name(c, i, false, of, sizeof of);
         }
     /* what says more of a mistake goes before what may stand for it */
     const bool again = wrong && (!end.fits || end.partly);
-    for (int i = again ? c->n - 1 : -1; i >= 0 && !hint_settled(&end); i--)
-        if (link_explains(&end, c, i, false, name, true))
-            chain_link_name(c, i, false, of, sizeof of);
+    for (int stage = 1; again && stage <= OTHER_STAGES; stage++)
+        for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--)
+            if (link_explains(&end, c, i, false, name, stage))
+                chain_link_name(c, i, false, of, sizeof of);
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);
     if (end.fits)
-        snprintf(out, size, "%s: %.125s%s%s", of, end.text, *where ? ", " : "",
-                 where);
+        snprintf(out, size, "%s%s%.125s%s%s", of, *of ? ": " : "", end.text,
+                 *where ? ", " : "", where);
     tt_arena_reset(&ctx->scratch, mark);
     return end.fits && !ctx->status;
 }

@@ -44,8 +44,9 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
                     const char *fmt, ...) TT_PRINTF(4, 5);
 #define hint_try_call(h, q, ...) hint_try_plain((h), (q), NULL, __VA_ARGS__)
 #define hint_try_fault(h, f, ...) hint_try_plain((h), (h)->q, (f), __VA_ARGS__)
-/* What is left at the end of a chain when the link under trial is q. */
-double hint_left(hint *h, const op_call *q);
+/* What is left, of a chain at its end, when the call under trial is q with this
+ * fault. */
+double hint_left(hint *h, const op_call *q, const void *fault);
 /* A table of faults, tried in its order; lines that are not `when` are left
  * out. Each family has a macro F that makes a fault of its operator. */
 typedef struct hint_trial {

@@ -30,7 +30,7 @@ static const chain_sum *sum_of(const chain *c, const void *operand)
     return NULL;
 }
 
-static const char *row_name(int64_t row, int64_t rows)
+const char *chain_row_name(int64_t row, int64_t rows)
 {
     static const char *const six[] = {"shift 1", "scale 1", "gate 1",
                                       "shift 2", "scale 2", "gate 2"};
@@ -58,9 +58,9 @@ static void rows_of_modulate(hint *h, const chain_sum *s, int64_t rows)
             if ((i == scale && j == shift) || (i == shift && j == scale))
                 continue;        /* right; a mistake that modulate knows */
             hint_try_call(h, &own, "takes %s and %s of the modulation where %s "
-                          "and %s belong", row_name(i, rows),
-                          row_name(j, rows), row_name(scale, rows),
-                          row_name(shift, rows));
+                          "and %s belong", chain_row_name(i, rows),
+                          chain_row_name(j, rows), chain_row_name(scale, rows),
+                          chain_row_name(shift, rows));
         }
 }
 
@@ -80,7 +80,8 @@ static void rows_of_modulation(hint *h)
         own.a = s->copy + i * q->c;
         if (i != gate)
             hint_try_call(h, &own, "takes %s of the modulation where %s "
-                          "belongs", row_name(i, rows), row_name(gate, rows));
+                          "belongs", chain_row_name(i, rows),
+                          chain_row_name(gate, rows));
     }
 }
 
@@ -109,7 +110,7 @@ static void sums(hint *h)
             for (int64_t i = 0; i < n; i++)
                 x[i] = q->y[i] * s->copy[r * width + i % width];
             hint_try_call(h, &own, "%s of the modulation is applied where none "
-                          "belongs", row_name(r, rows));
+                          "belongs", chain_row_name(r, rows));
         }
     }
 }
@@ -227,7 +228,7 @@ static double at_wave(hint *h, tt_real *x, double t, double base)
     op_call own = *h->q;
     own.x = x;
     at_time(x, h->q, t, base, WAVE_RIGHT);
-    return hint_left(h, &own);
+    return hint_left(h, &own, NULL);
 }
 
 /* The number in [lo, hi] that leaves least: steps first, then the best one's
@@ -268,7 +269,7 @@ static void times(hint *h)
     hint_try_call(h, &own, "the pass is made at time %.6g where %.6g belongs",
                   whole, right);
     if (hint_settled(h) || right == 0) return;
-    const double log = solve(h, x, right, true, 1, 18, 170),
+    const double log = solve(h, x, right, true, 1, 28, 270),
         base = rint(tt_exp(log));
     at_time(x, q, right, base, WAVE_RIGHT);
     hint_try_call(h, &own, "the base of the time's frequencies is %.6g where "

@@ -148,7 +148,13 @@ static void other_near(hint *h, const char *what, const tt_real *at, int64_t n)
             continue;
         void *const from[] = {(void *)(uintptr_t)at}, *const to[] = {r->copy};
         chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
-        hint_try_call(h, &own, "%s is a result of %s", what, op_name(r->kind));
+        char of[48];
+        snprintf(of, sizeof of, "%s", op_name(r->kind));
+        for (int k = 0; k < c->n; k++)
+            if (c->link[k].bytes == (size_t)n * sizeof *at
+                && !memcmp(c->link[k].out, r->copy, c->link[k].bytes))
+                chain_link_name(c, k, false, of, sizeof of);
+        hint_try_call(h, &own, "%s is the result of %s", what, of);
     }
 }
 
@@ -193,73 +199,190 @@ static void projected(hint *h)
     }
 }
 
-/* ---- operands in another order ------------------------------------------- */
+/* ---- arrays in another order, or changed once more ----------------------- */
 
-/* An array of the link under trial, its result (at NULL) or an operand. */
+/* An array of the link under trial, its result (at NULL) or an operand, and
+ * what it is instead. */
 typedef struct other_array {
     hint *h;
     const tt_real *at;
     const char *name;
-    int64_t n;
+    int64_t n, c;            /* elements; of a row                            */
     tt_real *mine;
 } other_array;
+
+static bool more_trials(const other_array *a)
+{
+    return !hint_settled(a->h) && a->h->chain->trials-- > 0;
+}
+
+static void try_array(const other_array *a, const char *say, const char *what)
+{
+    hint *h = a->h;
+    op_call own = *h->q;
+    void *const from[] = {(void *)(uintptr_t)a->at}, *const to[] = {a->mine};
+    if (!a->at) {
+        for (int64_t i = 0; i < a->n; i++) h->trial[i] = (double)a->mine[i];
+        hint_try(h, h->trial, "%s%s%s", a->name, say, what);
+        return;
+    }
+    chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+    hint_try_call(h, &own, "%s%s%s", a->name, say, what);
+}
+
+/* Element i of what it is. */
+static tt_real array_value(const other_array *a, int64_t i)
+{
+    return a->at ? a->at[i] : (tt_real)a->h->want[i];
+}
 
 static void other_order(void *user, const hint_axes *o)
 {
     const other_array *a = user;
-    hint *h = a->h;
-    chain *c = h->chain;
-    op_call own = *h->q;
-    if (hint_settled(h) || c->trials-- < 0) return;
-    if (!a->at) {
-        for (int64_t i = 0; i < a->n; i++)
-            h->trial[i] = h->want[hint_axes_from(o, i)];
-        hint_try(h, h->trial, "%s: %s", a->name, o->what);
-        return;
-    }
+    if (!more_trials(a)) return;
     for (int64_t i = 0; i < a->n; i++)
-        a->mine[i] = a->at[hint_axes_from(o, i)];
-    void *const from[] = {(void *)(uintptr_t)a->at}, *const to[] = {a->mine};
-    chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
-    hint_try_call(h, &own, "%s: %s", a->name, o->what);
+        a->mine[i] = array_value(a, hint_axes_from(o, i));
+    try_array(a, ": ", o->what);
+}
+
+/* It goes through one operator more. */
+static void through(const other_array *a, const op_call *extra,
+                    const element_form *form, const char *what)
+{
+    hint *h = a->h;
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    op_call own = *extra;
+    double *y = hint_doubles(h, a->n);
+    tt_real *x = tt_scratch(h->ctx, a->n);
+    for (int64_t i = 0; x && i < a->n; i++) x[i] = array_value(a, i);
+    own.x = x;
+    own.n = a->n / own.c;
+    if (x && y && more_trials(a)) {
+        plain_call(h->ctx, &own, form, y);
+        for (int64_t i = 0; i < a->n; i++) a->mine[i] = (tt_real)y[i];
+        try_array(a, " ", what);
+    }
+    tt_arena_reset(&h->ctx->scratch, mark);
+}
+
+static void through_functions(const other_array *a)
+{
+    static const struct { element_form form; const char *name; } list[] = {
+        {SILU, "SiLU"}, {GELU, "GELU"}, {GELU_ERF, "GELU (erf)"},
+        {RELU, "ReLU"}, {TANH, "tanh"}};
+    char what[96];
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        snprintf(what, sizeof what, "goes through %s as well", list[i].name);
+        through(a, &(op_call){.kind = OP_SILU, .c = a->c}, &list[i].form, what);
+    }
+}
+
+/* A norm of the module, or its weight and bias alone. */
+static void through_norms(const other_array *a)
+{
+    const chain *c = a->h->chain;
+    char what[96], place[48];
+    for (int i = 0; i < c->likes; i++) {
+        const op_call *l = &c->like[i].q;
+        if ((l->kind != OP_LAYER_NORM && l->kind != OP_RMS_NORM) || !l->a
+            || l->c != a->c) continue;
+        other_place(c, i, place, sizeof place);
+        if (!more_trials(a)) return;
+        for (int64_t k = 0; k < a->n; k++)
+            a->mine[k] = array_value(a, k) * l->a[k % a->c]
+                         + (l->b ? l->b[k % a->c] : 0);
+        snprintf(what, sizeof what, "gets the weights of a %s of %s as well",
+                 op_name(l->kind), place);
+        try_array(a, " ", what);
+        snprintf(what, sizeof what, "goes through a %s of %s as well",
+                 op_name(l->kind), place);
+        through(a, l, NULL, what);
+    }
+    for (int layer = 0; layer < 2; layer++)
+        through(a, &(op_call){.kind = layer ? OP_LAYER_NORM : OP_RMS_NORM,
+                              .c = a->c, .eps = 1e-6}, NULL, layer
+                ? "is normalised (layer norm) as well"
+                : "is normalised (RMS norm) as well");
+}
+
+/* Rows of a modulation, or a rotation. */
+static void through_model(const other_array *a)
+{
+    const chain *c = a->h->chain;
+    char what[96];
+    for (int k = 0; k < c->sums; k++) {
+        const chain_sum *s = &c->sum[k];
+        const int64_t rows = s->count / a->c;
+        if ((rows != 6 && rows != 2) || s->count % a->c) continue;
+        for (int64_t i = 0; i < rows * rows; i++) {
+            const tt_real *up = s->copy + i % rows * a->c;
+            if (i / rows == i % rows) continue;
+            snprintf(what, sizeof what, "is modulated by %s and %s as well",
+                     chain_row_name(i % rows, rows),
+                     chain_row_name(i / rows, rows));
+            through(a, &(op_call){.kind = OP_MODULATE, .c = a->c, .a = up,
+                                  .b = s->copy + i / rows * a->c,
+                                  .rows = a->n / a->c, .stride = a->c}, NULL,
+                    what);
+        }
+        for (int64_t i = 0; i < rows && more_trials(a); i++) {
+            for (int64_t k2 = 0; k2 < a->n; k2++)
+                a->mine[k2] = array_value(a, k2)
+                              * s->copy[i * a->c + k2 % a->c];
+            snprintf(what, sizeof what, "is multiplied by %s as well",
+                     chain_row_name(i, rows));
+            try_array(a, " ", what);
+        }
+    }
+    if (c->turn.pos && c->turn.n * c->turn.c == a->n)
+        through(a, &c->turn, NULL, "is rotated (RoPE) as well");
 }
 
 static void other_operand(hint *h, const char *name, const tt_real *at,
-                          int rank, const int64_t *dim)
+                          int rank, const int64_t *dim, bool order)
 {
-    other_array a = {.h = h, .at = at, .name = name, .n = 1};
-    for (int i = 0; i < rank; i++) a.n *= dim[i];
+    other_array a = {.h = h, .at = at, .name = name, .n = 1, .c = 1};
+    for (int i = 0; i < rank; i++) {
+        a.n *= dim[i];
+        if (i || rank < 2) a.c *= dim[i];
+    }
     const char *was = at ? chain_was(h->chain, at) : NULL;
     const chain *c = h->chain;
     for (int i = 0; was && i < c->at; i++)
         if (was >= c->link[i].out_was
             && was < c->link[i].out_was + c->link[i].bytes) return;
-    if (at && (!was || !(a.mine = tt_scratch(h->ctx, a.n)))) return;
-    hint_all_axes(rank, dim, other_order, &a);
+    if ((at && !was) || !(a.mine = tt_scratch(h->ctx, a.n))) return;
+    if (order) {
+        hint_all_axes(rank, dim, other_order, &a);
+        return;
+    }
+    through_functions(&a);
+    through_model(&a);
+    through_norms(&a);
 }
 
 /* Results and operands, axes of which may lie in another order. */
-static void other_arrays(hint *h, const char *name)
+static void other_arrays(hint *h, const char *name, bool order)
 {
     const op_call *q = h->q;
     const tt_attention_args *a = &q->attn;
     const tt_conv_args *v = &q->conv;
     const int64_t row = a->H * a->D, K = a->N;
-    other_operand(h, "its result", NULL, h->rank, h->dim);
+    other_operand(h, "its result", NULL, h->rank, h->dim, order);
     if (q->kind == OP_ATTENTION && a->q_stride == row)
-        other_operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D});
+        other_operand(h, "Q", a->q, 3, (int64_t[]){a->T, a->H, a->D}, order);
     if (q->kind == OP_ATTENTION && a->kv_stride == row) {
-        other_operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D});
-        other_operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D});
+        other_operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D}, order);
+        other_operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D}, order);
     }
     const int64_t dim[] = {q->n, q->c};
     if (q->kind == OP_CONV && v->frame[v->kt - 1])
         other_operand(h, "its input", v->frame[v->kt - 1], 3,
-                      (int64_t[]){v->Hi, v->Wi, v->Cin});
+                      (int64_t[]){v->Hi, v->Wi, v->Cin}, order);
     if (q->x)
         other_operand(h, strstr(name, "tokens") ? "order of a patch (channel, "
-                      "row, column)" : "its input", q->x, 2, dim);
-    if (q->y) other_operand(h, "what is added", q->y, 2, dim);
+                      "row, column)" : "its input", q->x, 2, dim, order);
+    if (q->y) other_operand(h, "what is added", q->y, 2, dim, order);
 }
 
 /* Keys and values of attention in another block. */
@@ -278,29 +401,40 @@ static void other_keys(hint *h, const op_call *q, const chain_other *o)
     }
 }
 
-void hint_other(hint *h, const char *name)
+static void other_weights(hint *h)
 {
     const chain *c = h->chain;
     const chain_link *k = &c->link[c->at];
-    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    const bool product = k->q.kind == OP_LINEAR || k->q.kind == OP_CONV;
     op_call own;
     for (int i = 0; k->like >= 0 && i < c->likes; i++)
         if (i != k->like && with_weights(&own, k, &c->like[i]))
             say_weights(h, &own, i);
-    const bool product = k->q.kind == OP_LINEAR || k->q.kind == OP_CONV;
     for (int parts = 2; k->like >= 0 && product && parts <= 3; parts++)
         for (int at = 0; at < parts && !hint_settled(h); at++)
             if (k->like >= at && k->like - at + parts <= c->likes)
                 fused(h, &k->q, k->like - at, parts, at);
     for (int i = 0; k->q.kind == OP_ATTENTION && i < c->blocks; i++)
         other_keys(h, &k->q, &c->block[i]);
-    const bool sum = k->q.kind == OP_ADD || k->q.kind == OP_GATE_ADD;
+}
+
+static void other_results(hint *h)
+{
+    const op_call *q = h->q;
+    const bool sum = q->kind == OP_ADD || q->kind == OP_GATE_ADD;
     bias_apart(h);
     projected(h);
     other_near(h, sum ? "what it is added to (the residual)" : "its input",
-         k->q.x, k->q.n * k->q.c);
-    other_near(h, "what is added", k->q.y, k->q.n * k->q.c);
-    other_arrays(h, name);
+               q->x, q->n * q->c);
+    other_near(h, "what is added", q->y, q->n * q->c);
+}
+
+void hint_other(hint *h, const char *name, int stage)
+{
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    if (stage == 1) other_weights(h);
+    else if (stage == 2) other_results(h);
+    else other_arrays(h, name, stage == OTHER_STAGES);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 
@@ -316,6 +450,8 @@ static int moved_by(const chain *c, int by, int lo, int hi, op_call *own,
         if (i < 0) continue;
         if (n++ < lo || n > hi) continue;
         if (i + by < 0 || i + by >= c->likes
+            || (c->like[i].path[0]
+                && !strcmp(c->like[i].path, c->like[i + by].path))
             || !with_weights(&own[j], &c->link[j], &c->like[i + by]))
             return 0;
         links[j] = &own[j];

@@ -1,32 +1,42 @@
 /* rope.c: how a rotary embedding goes wrong.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   an angle is the position of an axis times base^-(j / n). Factors of
+ *         the three positions and the three bases are solved for, one after
+ *         the other, the best first. The rotation of a pair is four terms,
+ *         whose signs and functions are gone through. */
 #include "validate/hint/chain.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define F(...) &(rope_fault){__VA_ARGS__}
+#define WORK_MOST ((int64_t)1 << 20)
+enum { TRIALS = 1000 };
+
+static const char *const axis_name[] = {"frame", "row", "column"};
 
 static void rope_positions(hint *h)
 {
-    static const char *const axis[] = {"frame", "row", "column"};
-    for (int a = 0; a < 3; a++)
+    for (int a = 0; a < 4; a++)
         for (int step = -3; step <= 3; step++) {
             rope_fault f = {0};
-            f.step[a] = step;
-            if (step)
-                hint_try_fault(h, &f, "%s position off by %+d%s", axis[a],
+            for (int i = 0; i < 3; i++) f.step[i] = a == i || a == 3 ? step : 0;
+            if (step && a < 3)
+                hint_try_fault(h, &f, "%s position off by %+d%s", axis_name[a],
                                step, chain_next(h->chain));
+            else if (step)
+                hint_try_fault(h, &f, "all positions off by %+d", step);
         }
-    for (int step = -1; step <= 1; step += 2)
-        hint_try_fault(h, F(.step = {step, step, step}),
-                       "all positions off by %+d", step);
     static const int order[][3] = {{0, 2, 1}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0},
                                    {2, 0, 1}, {0, 0, 0}, {0, 1, 1}, {0, 0, 2}};
     for (size_t o = 0; o < sizeof order / sizeof order[0]; o++)
         hint_try_fault(h, F(.axis = order[o]), "axes of the positions: %s, %s, "
-                       "%s where frame, row, column belong", axis[order[o][0]],
-                       axis[order[o][1]], axis[order[o][2]]);
+                       "%s where frame, row, column belong",
+                       axis_name[order[o][0]], axis_name[order[o][1]],
+                       axis_name[order[o][2]]);
 }
 
 /* Of c pairs each axis has a third; who has what is left over? Or frames have
@@ -50,37 +60,172 @@ static void splits(hint *h)
     }
 }
 
-/* The base of all axes, or of one. */
-static void base(hint *h)
+/* ---- the rotation of a pair ---------------------------------------------- */
+
+/* Those with this many changes. */
+static void forms(hint *h, int changes)
 {
-    static const char *const of[] = {"", " on frames", " on rows",
-                                     " on columns"};
-    static const double bases[] = {1000, 500000, 1000000, 100, 256, 5000,
-                                   2000, 20000, 50000, 100000, 1024, 16384};
-    for (int axis = 0; axis < 4; axis++)
-        for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++)
-            hint_try_fault(h, F(.base = bases[i], .only = axis),
-                           "base %g instead of 10000%s", bases[i], of[axis]);
-    for (int axis = 1; axis < 4; axis++)
-        hint_try_fault(h, F(.back = true, .only = axis),
-                       "sign of the angle flipped%s", of[axis]);
+    for (unsigned form = 2 * ROPE_FORMS - 1; form; form--) {
+        const bool halves = form >= ROPE_FORMS;
+        int n = 0;
+        for (int i = 0; i < 7; i++) n += form >> i & 1;
+        if (n != changes) continue;
+        const rope_fault f = {.form = form % ROPE_FORMS, .halves = halves};
+        const char *const sin = f.form & ROPE_EXCHANGED ? "cos" : "sin",
+                   *const cos = f.form & ROPE_EXCHANGED ? "sin" : "cos";
+        hint_try_fault(h, &f, "a pair (a, b)%s becomes (%sa %s %s b %s, %s%s "
+                       "%s %s b %s) where (a cos - b sin, a sin + b cos) "
+                       "belongs", halves ? " of channels j, j + D/2" : "",
+                       f.form & ROPE_A_COS ? "-" : "", cos,
+                       f.form & ROPE_B_SIN ? "+" : "-", sin,
+                       f.form & ROPE_A_SIN ? "-" : "",
+                       f.form & ROPE_IN_PLACE ? "the new a" : "a", sin,
+                       f.form & ROPE_B_COS ? "-" : "+", cos);
+    }
+}
+
+/* ---- angles -------------------------------------------------------------- */
+
+enum { GROUPS = 5, PARAMETERS = 2 * GROUPS, ROUNDS = 3, STEPS = 18 };
+
+/* Factors that ports have, of positions and (when positive) of exponents. */
+static const double factor_list[] = {
+    1, 0, -1, 0.5, 2, 1 / 3.0, 3, 0.25, 4, 0.125, 8, 1 / 16.0, 16, 1 / 32.0,
+    1.5, 2 / 3.0, 0.75, 4 / 3.0, 0.8, 1.25, 5 / 6.0, 1.2, 0.9, 1.1, 0.1, 10,
+    0.01, 100, 1000};
+enum { FACTORS = sizeof factor_list / sizeof *factor_list };
+
+/* Parameter i is the factor of the positions of one axis, of all, or of rows
+ * and columns; from GROUPS on, that of the exponents. */
+static bool of_axis(int i, int axis)
+{
+    static const int axes[GROUPS] = {1, 2, 4, 7, 6};
+    return axes[i % GROUPS] >> axis & 1;
+}
+
+static double get_angle(const rope_fault *f, int i)
+{
+    int a = 0;
+    while (!of_axis(i, a)) a++;
+    return i < GROUPS ? 1 + f->more[a]
+         : f->base[a] != 0 ? log(f->base[a]) / log(10000) : 1;
+}
+
+/* Is it better with this? */
+static bool closer(hint *h, const rope_fault *was, int i, double v,
+                   rope_fault *best, double *left)
+{
+    rope_fault f = *was;
+    for (int a = 0; a < 3; a++) {
+        if (!of_axis(i, a)) continue;
+        if (i < GROUPS) f.more[a] = v - 1;
+        else f.base[a] = v == 1 ? 0 : pow(10000, v);
+    }
+    const double e = hint_left(h, h->q, &f);
+    if (!(e < *left)) return false;
+    *left = e;
+    *best = f;
+    return true;
+}
+
+/* One factor more, of the list, then all of them a little more or less, or as
+ * in the list. False: that is no better. */
+static bool next_angle(hint *h, rope_fault *f, double *left)
+{
+    rope_fault best = *f;
+    const double before = *left;
+    for (int i = 0; i < PARAMETERS; i++)
+        for (int n = 0; n < FACTORS; n++)
+            if (i < GROUPS || (factor_list[n] > 0 && factor_list[n] < 9))
+                closer(h, f, i, factor_list[n], &best, left);
+    double step = 0.1;
+    for (int n = 0; n < STEPS; n++, step /= 2)
+        for (int i = 0; i < PARAMETERS; i++) {
+            const double v = get_angle(&best, i), by = step * (fabs(v) + 0.1);
+            double near = 1;
+            for (int k = 0; k < FACTORS; k++)
+                if (fabs(factor_list[k] - v) < fabs(near - v))
+                    near = factor_list[k];
+            const rope_fault was = best;
+            if (!closer(h, &was, i, near, &best, left)
+                && !closer(h, &was, i, v + by, &best, left))
+                closer(h, &was, i, v - by, &best, left);
+        }
+    *f = best;
+    return *left < 0.97 * before;
+}
+
+/* The same with numbers of the list, where they are next to one. */
+static rope_fault whole(const rope_fault *f)
+{
+    rope_fault w = *f;
+    for (int k = 0; k < 3 * FACTORS; k++) {
+        const double v = factor_list[k / 3];
+        if (fabs(1 + f->more[k % 3] - v) < 1e-3) w.more[k % 3] = v - 1;
+        if (f->base[k % 3] != 0
+            && fabs(log(f->base[k % 3]) / log(10000) - v) < 1e-3)
+            w.base[k % 3] = v == 1 ? 0 : pow(10000, v);
+    }
+    return w;
+}
+
+/* "frame positions times 2, row ...": what is not 1; all alike are one. */
+static void say_angles(const rope_fault *f, char *out, size_t size)
+{
+    size_t at = 0;
+    for (int i = 0; i < 6 && at < size; i++) {
+        const int a = i % 3;
+        const double *x = i < 3 ? f->more : f->base;
+        const bool all = x[0] == x[1] && x[1] == x[2];
+        const char *of = all ? "all" : axis_name[a];
+        if (x[a] == 0 || (all && a)) continue;
+        at += (size_t)snprintf(out + at, size - at, at ? "; " : "");
+        if (at >= size) return;
+        if (i >= 3)
+            at += (size_t)snprintf(out + at, size - at, "base %.6g instead of "
+                "10000%s%s (exponents times %.4g)", x[a], all ? "" : " of ",
+                all ? "" : of, log(x[a]) / log(10000));
+        else if (x[a] == -2)
+            at += (size_t)snprintf(out + at, size - at, "sign of the angle "
+                "flipped (%s axes)", of);
+        else if (x[a] == -1)
+            at += (size_t)snprintf(out + at, size - at, "%s positions "
+                "do not rotate", of);
+        else
+            at += (size_t)snprintf(out + at, size - at, "%s positions times "
+                "%.5g", of, 1 + x[a]);
+    }
+}
+
+static void angles(hint *h)
+{
+    rope_fault f = {0};
+    char what[160];
+    double left = hint_left(h, h->q, &f);
+    for (int round = 0; round < ROUNDS && !hint_settled(h); round++) {
+        if (!next_angle(h, &f, &left)) return;
+        for (int n = 0; n < 2; n++) {
+            const rope_fault w = n ? f : whole(&f);
+            say_angles(&w, what, sizeof what);
+            hint_try_fault(h, &w, "%s", what);
+        }
+    }
 }
 
 void hint_rope(hint *h)
 {
+    enum { BACK = ROPE_B_SIN | ROPE_A_SIN };
     const int64_t half = h->q->D / 4, all = h->q->D / 2;
     const hint_trial swapped[] = {
         {true, F(.halves = true),
          "pairs are (j, j + D/2): halves where interleaved pairs belong"},
-        {true, F(.back = true),
+        {true, F(.form = BACK),
          "sign of the angle flipped (rotated backwards)"},
-        {true, F(.back = true, .halves = true),
+        {true, F(.form = BACK, .halves = true),
          "halves instead of interleaved pairs, and rotated backwards"},
     }, others[] = {
         {true, F(.by_row = true),
          "positions count tokens instead of frame, row, column"},
-        {true, F(.factor = 0.5), "positions halved"},
-        {true, F(.factor = 2), "positions doubled"},
         {true, F(.grid_exchanged = true),
          "height and width of the grid exchanged: "
          "rows and columns are counted in lines as long as it is high"},
@@ -93,13 +238,17 @@ void hint_rope(hint *h)
          "sines and cosines are rounded to bf16"},
         {true, F(.table = TT_FMT_F16),
          "sines and cosines are rounded to f16"},
+        {true, F(.single = true), "angles in float32"},
     };
     HINT_TRY_EACH(h, swapped);
     hint_not_applied(h);
-    hint_try_fault(h, F(.swap = true), "sine and cosine exchanged");
+    hint_try_fault(h, F(.form = ROPE_EXCHANGED), "sine and cosine exchanged");
     rope_positions(h);
     HINT_TRY_EACH(h, others);
     splits(h);
-    base(h);
-    hint_try_fault(h, F(.single = true), "angles in float32");
+    /* a thousand trials: only of what is quickly done, not after a pass */
+    if (h->chain ? h->chain->blind || h->chain->trials < TRIALS
+                 : call_cost(h->q) > WORK_MOST) return;
+    for (int n = 1; n < 5 && !hint_settled(h); n++) forms(h, n);
+    if (!hint_settled(h)) angles(h);
 }

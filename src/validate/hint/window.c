@@ -148,7 +148,7 @@ static op_call solved(const solver *s)
     lay_frames(s);
     rope.x = w->x;
     rope.pos = w->pos;
-    plain_call(w->h->ctx, &rope, &(rope_fault){.factor = 1}, s->wide);
+    plain_call(w->h->ctx, &rope, &(rope_fault){0}, s->wide);
     for (int64_t i = 0; i < call_count(&rope); i++)
         w->k[i] = (tt_real)s->wide[i];
     own.attn.k = w->k;
@@ -159,7 +159,7 @@ static op_call solved(const solver *s)
 static void attempt(solver *best, solver *s)
 {
     const op_call own = solved(s);
-    s->left = hint_left(s->w->h, &own);
+    s->left = hint_left(s->w->h, &own, NULL);
     if (s->left < best->left) *best = *s;
 }
 

@@ -144,24 +144,27 @@ void plain_norm(const op_call *q, const norm_fault *f, double *out);
 
 /* ---- rope ---------------------------------------------------------------- */
 
+/* A pair is (a cos - b sin, a sin + b cos): the signs of these four terms, sin
+ * and cos exchanged, a in the second that the first has replaced. */
+enum rope_form { ROPE_A_COS = 1, ROPE_B_SIN = 2, ROPE_A_SIN = 4, ROPE_B_COS = 8,
+                 ROPE_EXCHANGED = 16, ROPE_IN_PLACE = 32, ROPE_FORMS = 64 };
+
 /* Angles come from positions, not from the table, when there is a fault: most
  * mistakes are in them. */
 typedef struct rope_fault {
-    double base;              /* instead of 10000                             */
+    double base[3];           /* of each axis, when not 0: instead of 10000   */
+    double more[3];           /* positions are times 1 + this                 */
     int step[3];              /* added to the position of each axis           */
     const int *axis;          /* [3] whose position turns each group of pairs */
     bool halves;              /* pairs (j, j + D/2)                           */
+    unsigned form;            /* of a pair, bits of rope_form                 */
     bool single;              /* angles in float32                            */
     const int64_t *pairs;     /* [3] of each axis                             */
     bool one_spectrum;        /* theta from the index over all pairs          */
     bool by_row;              /* positions counted by token                   */
-    bool back;                /* sign of the angle flipped                    */
-    int only;                 /* 1 + axis whose base or sign it is; 0: all    */
     tt_format table;          /* of sines and cosines; TT_FMT_F32: not        */
     int64_t from, to;         /* pairs of a head that alone are rotated       */
-    double factor;            /* of the positions, when not 0                 */
-    bool swap;                /* sin and cos exchanged                        */
-    bool grid_exchanged;      /* rows and columns of a grid                  */
+    bool grid_exchanged;      /* rows and columns of a grid                   */
 } rope_fault;
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);

@@ -29,15 +29,15 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
     if (f->grid_exchanged && group > 0) p = swapped_position(q, t, group);
-    if (f->factor != 0) p *= f->factor;
+    p *= 1 + f->more[group];
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];
-    const bool here = !f->only || f->only == 1 + group;
-    const double theta = tt_pow(f->base != 0 && here ? f->base : 10000, -e);
+    const double theta = tt_pow(f->base[group] != 0 ? f->base[group] : 10000,
+                                -e);
     const double turn = f->single ? (double)((float)p * (float)theta)
                                   : p * theta;
     if (f->to && (j < f->from || j >= f->to)) return 0;
-    return f->back && here ? -turn : turn;
+    return turn;
 }
 
 /* Cosine and sine for pair j of token t; without a fault, of the table. */
@@ -46,7 +46,7 @@ static void plain_rope_turn(const op_call *q, const rope_fault *f, int64_t t,
 {
     if (f) {
         const double x = angle(q, f, t, j);
-        if (f->swap) tt_sincos(x, c, s);
+        if (f->form & ROPE_EXCHANGED) tt_sincos(x, c, s);
         else tt_sincos(x, s, c);
         if (f->table == TT_FMT_F32) return;
         *c = (double)tt_format_round(f->table, (float)*c);
@@ -62,6 +62,9 @@ static void plain_rope_turn(const op_call *q, const rope_fault *f, int64_t t,
 void plain_rope(const op_call *q, const rope_fault *f, double *out)
 {
     const int64_t half = q->D / 2, apart = f && f->halves ? half : 1;
+    const unsigned form = f ? f->form : 0;
+    double sign[4];
+    for (int i = 0; i < 4; i++) sign[i] = form >> i & 1 ? -1 : 1;
     for (int64_t t = 0; t < q->n; t++)
         for (int64_t j = 0; j < half; j++) {
             double c, s;
@@ -69,10 +72,11 @@ void plain_rope(const op_call *q, const rope_fault *f, double *out)
             for (int64_t h = 0; h < q->H; h++) {
                 const int64_t i0 = (t * q->H + h) * q->D
                                    + (apart == 1 ? 2 * j : j);
-                const double a = (double)q->x[i0];
+                double a = (double)q->x[i0];
                 const double b = (double)q->x[i0 + apart];
-                out[i0] = a * c - b * s;
-                out[i0 + apart] = a * s + b * c;
+                out[i0] = sign[0] * a * c - sign[1] * b * s;
+                if (form & ROPE_IN_PLACE) a = out[i0];
+                out[i0 + apart] = sign[2] * a * s + sign[3] * b * c;
             }
         }
 }

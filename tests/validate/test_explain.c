@@ -66,7 +66,7 @@ static const mistake list[] = {
      "chunk.3/step.4/block.0/admit.0/tame.k/c.3",
      "col_blend 1 of 2: applied twice"},
     {"sample", "chunk.3/*", "chunk.3/step.4/block.0/admit.0/tame.sd_k",
-     "col_moment: sample deviation: divided by 18 - 1"},
+     "statistics: the sample deviation, divided by n - 1, of every channel"},
     {"time", "chunk.0/step.4*", "chunk.0/step.4/e",
      "the pass is made at time 5 where 0 belongs"},
     {"float time", "chunk.0/step.0*", "chunk.0/step.0/e",

@@ -169,7 +169,6 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     l->out_was = out_was;
     l->like = e->like;
     l->bytes = call_out_bytes(&l->q);
-    if (kind == OP_COL_MOMENT) e->c.rows = l->q.n;
     call_inputs(&l->q, &l->was);
     for (int i = 0; i < l->was.n; i++) {
         at[i] = (void *)(uintptr_t)l->was.at[i];

@@ -78,7 +78,6 @@ typedef struct chain {
     char *end;
     size_t end_bytes, end_size;  /* size of an element                        */
     int at;                  /* the link under trial                          */
-    int64_t rows;            /* of the latest col_moment                      */
     bool together;           /* all calls of its kind make the same mistake   */
     int others, sums;        /* latest last; of attention, of its keys' rope,
                                 and of the sums of modulations                */
@@ -135,6 +134,8 @@ void hint_window(hint *h);
 enum { OTHER_STAGES = 4 };
 void hint_other(hint *h, const char *name, int stage);
 void hint_other_block(hint *end, chain *c);
+/* Means and deviations of several frames (columns.c); true: one explains it. */
+bool hint_pool(hint *end, const chain *c, const char *name);
 /* Is this link the sum of a modulation that others of the chain read? */
 bool chain_modulation(const chain *c, int i);
 /* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */

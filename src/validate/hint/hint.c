@@ -313,23 +313,6 @@ static bool begin_chain(hint *h, hint *end, chain *c, int i)
     return hint_measure(end, end->trial, NULL).rms <= end->error * 1.5;
 }
 
-/* Deviations are made of the moments of whole frames: the one mistake they are
- * known for is tried on them. */
-static bool sample_deviation(hint *end, const chain *c, const char *name)
-{
-    enum { FRAMES_MOST = 64 };
-    if (!strstr(name, "/tame.sd_")) return false;
-    for (int64_t n = c->rows; n > 1 && n <= FRAMES_MOST * c->rows;
-         n += c->rows) {
-        const double f = sqrt((double)n / (double)(n - 1));
-        for (int64_t k = 0; k < end->n; k++)
-            end->trial[k] = f * end->want[k];
-        hint_try(end, end->trial, "sample deviation: divided by %lld - 1",
-                 (long long)n);
-    }
-    return end->fits;
-}
-
 /* The mistakes of one link; whether one explains more than all before. */
 static bool link_explains(hint *end, chain *c, int i, bool together,
                           const char *name, int stage)
@@ -423,8 +406,8 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         for (int64_t k = 0; k < end.n; k++) end.trial[k] = 0;
         hint_try(&end, end.trial, "zero (not computed?)");
     }
-    if (wrong && sample_deviation(&end, c, name))
-        snprintf(of, sizeof of, "col_moment");
+    if (wrong && hint_pool(&end, c, name))
+        snprintf(of, sizeof of, "statistics");
     if (wrong) {
         int64_t work = 1;
         for (int i = 0; i < c->n; i++) work += call_cost(&c->link[i].q);

@@ -24,7 +24,7 @@
 
 #define BYTES_MOST ((size_t)1 << 28)   /* of a chain                          */
 #define WORK_MOST ((int64_t)1 << 24)   /* multiply-adds of one trial          */
-#define PASSES 4                       /* whose keys and values are kept      */
+#define PASSES 6                       /* whose keys and values are kept      */
 #define BLIND_MOST ((int64_t)1 << 31)  /* of all trials after a pass          */
 #define KINDS_MOST 64
 #define SUM_MOST ((size_t)1 << 24)     /* bytes of a modulation               */

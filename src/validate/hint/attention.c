@@ -1,7 +1,7 @@
 /* attention.c: how attention goes wrong.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "validate/hint/hint.h"
+#include "validate/hint/chain.h"
 
 #include <float.h>
 #include <math.h>
@@ -9,6 +9,7 @@
 #include "tether/mathfn.h"
 
 #define F(...) &(attention_fault){__VA_ARGS__}
+#define WORK_MOST ((int64_t)1 << 31)     /* of all keys                       */
 
 static void scales(hint *h)
 {
@@ -67,6 +68,24 @@ static void other_scale(hint *h)
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 
+/* cap tanh(logit / cap): the cap that leaves least. */
+static void other_cap(hint *h)
+{
+    attention_fault f = {0}, best = {0};
+    double least = INFINITY, at = 3, step = 1;
+    if (h->chain && h->chain->blind) return;
+    for (int i = 0; i < 48; i++) {
+        /* powers of 2 first, then closer */
+        f.cap = pow(2, i < 10 ? i : at + (i % 2 ? step : -step));
+        const double left = hint_left(h, h->q, &f);
+        if (left < least) least = left, best = f, at = log2(f.cap);
+        if (i >= 10 && i % 2) step /= 2;
+    }
+    if (fabs(rint(best.cap) - best.cap) < 0.02) best.cap = rint(best.cap);
+    hint_try_fault(h, &best, "logits are capped: %.4g tanh(x / %.4g)", best.cap,
+                   best.cap);
+}
+
 static void masks_and_sums(hint *h)
 {
     const tt_attention_args *a = &h->q->attn;
@@ -90,6 +109,8 @@ static void masks_and_sums(hint *h)
         {true, F(.causal = 1), "a causal mask is applied"},
         {true, F(.causal = -1), "an inverted causal mask is applied"},
         {true, F(.sum = SUM_NONE), "no softmax"},
+        {true, F(.sum = SUM_MEAN), "logits divided by their number are the "
+         "weights, without softmax"},
         {true, F(.sum = SUM_UNDIVIDED),
          "not divided by the sum of the weights"},
         {true, F(.sum = SUM_OVER_QUERIES),
@@ -120,6 +141,18 @@ static void masks_and_sums(hint *h)
     }
 }
 
+static void other_heads(hint *h, head_map m, const char *what, int64_t n)
+{
+    static const char *const whose[] = {"K and V", "K", "V"};
+    for (int which = 0; which < 3; which++) {
+        attention_fault f = {0};
+        if (which < 2) f.K = m;
+        if (which != 1) f.V = m;
+        hint_try_fault(h, &f, "%s of %s %lld", whose[which], what,
+                       (long long)n);
+    }
+}
+
 static void heads(hint *h)
 {
     const tt_attention_args *a = &h->q->attn;
@@ -130,17 +163,19 @@ static void heads(hint *h)
         own.attn.k = a->q;
         hint_try_call(h, &own, "Q and K exchanged");
     }
-    for (int64_t s = 1; s < a->H && s <= 4; s++) {
-        hint_try_fault(h, F(.k_head = s, .v_head = s),
-                       "K and V of another head (%+lld)", (long long)s);
-        hint_try_fault(h, F(.k_head = s), "K of another head (%+lld)",
-                       (long long)s);
-        hint_try_fault(h, F(.v_head = s), "V of another head (%+lld)",
-                       (long long)s);
+    for (int64_t s = 1; s < a->H && s <= 4; s++)
+        other_heads(h, (head_map){.add = s}, "another head: +", s);
+    for (int64_t g = a->H; g > 1; g--) {
+        if (a->H % g) continue;
+        other_heads(h, (head_map){.div = g, .mul = g}, g == a->H
+                    ? "head 0 for all heads of" : "the first head for all of "
+                    "a group (grouped heads) of", g);
+        other_heads(h, (head_map){.div = g}, "head h / n for head h, n =",
+                    g);
+        other_heads(h, (head_map){.mod = g}, "head h mod n for head h, n =",
+                    g);
     }
     const hint_trial list[] = {
-        {a->H > 1, F(.k_head = -1, .v_head = -1),
-         "K and V of head 0 for all heads"},
         {a->kv_stride > a->H * a->D, F(.kv_packed = true),
          "stride of K and V ignored (H*D assumed)"},
         {a->q_stride > a->H * a->D, F(.q_packed = true),
@@ -174,6 +209,21 @@ static void running_sums(const hint *h, int64_t i, double *p, double *head,
     }
 }
 
+static void keys_dropped(hint *h, int64_t n, bool last)
+{
+    const tt_attention_args *a = &h->q->attn;
+    const char *of = a->rel_bias || a->T == a->N ? ""
+        : last && n == a->T ? " (those of the queries' own tokens)"
+        : !last && n == a->N - a->T ? " (the past)" : "";
+    const attention_fault f = {.tail = last ? n : 0, .head = last ? 0 : n};
+    if (n == 1)
+        hint_try_fault(h, &f, "the %s key is dropped", last ? "last" : "first");
+    else if (n > 0 && n < a->N)
+        hint_try_fault(h, &f, "the %s %lld of %lld keys are dropped%s",
+                       last ? "last" : "first", (long long)n, (long long)a->N,
+                       of);
+}
+
 /* Which keys took part: running softmax sums of a few outputs say where the
  * candidate stopped or began. */
 static void key_range(hint *h)
@@ -192,58 +242,14 @@ static void key_range(hint *h)
         if (tail[j] < tail[begin]) begin = j;
     }
     tt_arena_reset(&h->ctx->scratch, mark);
-    /* what a chain's attention gave is not known: whole chunks are tried */
-    if (h->chain && T < N) stop = N - T;
-    hint_try_fault(h, F(.tail = 1), "the last key is dropped");
-    if (stop > 0 && stop < N)
-        hint_try_fault(h, F(.tail = N - stop), "the last %lld of %lld keys are "
-                       "dropped%s", (long long)(N - stop), (long long)N,
-                       stop != N - T ? "" : 2 * T < N || h->q->attn.rel_bias
-                       ? " (those of the queries' own tokens)"
-                       : " (those of the queries' own tokens), or hold others");
-    hint_try_fault(h, F(.head = 1), "the first key is dropped");
-    if (begin > 0 && begin < N)
-        hint_try_fault(h, F(.head = begin), "the first %lld of %lld keys are "
-                       "dropped", (long long)begin, (long long)N);
-}
-
-/* L rows of K or V still hold what stands at another slot. */
-static void slots(hint *h)
-{
-    const tt_attention_args *a = &h->q->attn;
-    int64_t list[8], n = 0;
-    if (a->rel_bias || a->N < 4) return;
-    for (int64_t d = 1; d <= 4; d++)
-        if (a->T % d == 0) list[n++] = a->T / d;
-    for (int64_t d = 2; d <= 4; d++)
-        if (a->N % d == 0) list[n++] = a->N / d;
-    if (n < 8) list[n++] = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t L = list[i], last = a->N - L;
-        if (L * 2 > a->N) continue;
-        hint_try_fault(h, F(.swap_kv = true, .swap_from = last), "K and V "
-                       "exchanged in the last slot (%lld keys)", (long long)L);
-        const struct { stale_rows rows; const char *what; } at[] = {
-            {{last - L, last}, "the last slot holds the one before it"},
-            {{0, last}, "the last slot holds the first"},
-            {{L, 0}, "the first slot holds the second"},
-            {{last, 0}, "the first slot holds the last"},
-            {{0, L}, "the second slot holds the first"},
-            /* the same for K as for V, and nothing for both */
-            {{0, L}, "or V the first two slots are exchanged"},
-            {{last - L, last}, "or V the last two slots are exchanged"},
-            {{0, last}, "or V the first and the last slot are exchanged"},
-        };
-        for (size_t k = 0; k < sizeof at / sizeof at[0]; k++)
-            for (int which = 0; which < (k < 5 ? 3 : 1); which++) {
-                attention_fault f = {.L = L, .exchanged = k >= 5};
-                if (which != 1) f.K = at[k].rows;
-                if (which != 0) f.V = at[k].rows;
-                hint_try_fault(h, &f, "stale slot: of %s %s (slots of %lld "
-                               "keys)", (const char *[]){"K", "V", "K and V"}
-                               [which], at[k].what, (long long)L);
-            }
+    /* what a chain's attention gave is not known: all of them are tried */
+    const bool all = h->end && call_cost(h->q) * N < WORK_MOST;
+    for (int64_t n = 1; n < N && (n < 2 || all); n++) {
+        keys_dropped(h, n, true);
+        keys_dropped(h, n, false);
     }
+    keys_dropped(h, N - stop, true);
+    keys_dropped(h, begin, false);
 }
 
 void hint_attention(hint *h)
@@ -252,6 +258,7 @@ void hint_attention(hint *h)
     masks_and_sums(h);
     key_range(h);
     heads(h);
-    slots(h);
+    if (!h->chain) hint_slots(h);
     other_scale(h);
+    other_cap(h);
 }

@@ -321,7 +321,7 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
     const double before = end->fits ? end->best : INFINITY;
     if (begin_chain(&h, end, c, i)) {
-        const bool read = h.q->kind == OP_ATTENTION || h.q->kind == OP_ROPE;
+        const bool read = h.q->kind == OP_ATTENTION;
         c->together = together;
         if (stage) hint_other(&h, name, stage);
         else if (!read) hint_model(&h, name); /* says more than a family */

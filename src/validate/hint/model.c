@@ -309,7 +309,7 @@ void hint_model(hint *h, const char *name)
     const op_call *q = h->q;
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
     switch (q->kind) {
-    case OP_ATTENTION: case OP_ROPE: hint_window(h); break;
+    case OP_ATTENTION: hint_window(h); break;
     case OP_MODULATE: case OP_GATE_ADD: rows_of_modulation(h); break;
     case OP_ADD: sums(h); break;
     case OP_MUL: model_other_factor(h); break;

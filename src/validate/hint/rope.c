@@ -20,8 +20,9 @@ static const char *const axis_name[] = {"frame", "row", "column"};
 
 static void rope_positions(hint *h)
 {
+    const int far = h->chain && !h->chain->blind ? 32 : 3;
     for (int a = 0; a < 4; a++)
-        for (int step = -3; step <= 3; step++) {
+        for (int step = a ? -3 : -far; step <= (a ? 3 : far); step++) {
             rope_fault f = {0};
             for (int i = 0; i < 3; i++) f.step[i] = a == i || a == 3 ? step : 0;
             if (step && a < 3)

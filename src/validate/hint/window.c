@@ -4,139 +4,74 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   keys are rotated after the cache. So a window is imitated with the
- *         rope call that made its keys: rows of the cache change, and the
- *         positions with them or not, and keys are made again. What stood in
- *         the cache in the pass before was kept (chain.other, chain.keys). */
+ * Model   a window is a list of frames; a sum over keys has no order. It is
+ *         solved for: in every round the one change is made that leaves least.
+ *         Frames may go, or come from this pass or those before it, whose keys
+ *         and values were kept (chain.other, chain.keys); they may hold what
+ *         another holds, and be at another time. Keys are rotated after the
+ *         cache, so they are made again by the rope call that made them. Of a
+ *         call alone keys are as they are, and the length of a frame a guess;
+ *         one query of one head is looked at until a window is found. */
 #include "validate/hint/chain.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define F(...) &(attention_fault){__VA_ARGS__}
 #define WORK_MOST ((int64_t)1 << 32)     /* of all trials of a family         */
+#define VALUES_MOST ((int64_t)1 << 25)   /* of a window                       */
 
-/* ---- frames as a whole --------------------------------------------------- */
-
-/* Frames of L keys: some are not there, some count twice. */
-static void frames(hint *h, int64_t L)
-{
-    const tt_attention_args *a = &h->q->attn;
-    const int64_t n = a->N / L;
-    for (int64_t i = 0; i < n && n > 1; i++) {
-        hint_try_fault(h, F(.gap = i * L, .gap_n = L), "frame %lld of the %lld "
-                       "that attention reads is not attended", (long long)i,
-                       (long long)n);
-        hint_try_fault(h, F(.twice = i * L, .twice_n = L), "frame %lld of the "
-                       "%lld that attention reads counts twice%s",
-                       (long long)i, (long long)n, i ? "" : " (the sink)");
-    }
-    for (int64_t m = 2; m < n && m <= 6; m++) {
-        for (int64_t i = 0; i + m <= n && i < 32; i++)
-            hint_try_fault(h, F(.gap = i * L, .gap_n = m * L), "frames %lld to "
-                           "%lld of the %lld that attention reads are not "
-                           "attended", (long long)i, (long long)(i + m - 1),
-                           (long long)n);
-        hint_try_fault(h, F(.twice = 0, .twice_n = m * L), "the first %lld of "
-                       "%lld frames (the sink) count twice", (long long)m,
-                       (long long)n);
-    }
-}
-
-/* Of a prompt's rows the last ones, padding as a rule. */
-static void masked(hint *h)
-{
-    const int64_t N = h->q->attn.N;
-    for (int64_t n = 1; n < N && call_cost(h->q) * N < WORK_MOST; n++)
-        hint_try_fault(h, F(.tail = n), "the last %lld of %lld keys are not "
-                       "attended (padding is masked?)", (long long)n,
-                       (long long)N);
-}
-
-/* ---- positions ----------------------------------------------------------- */
-
-/* Tokens of a frame: those that share the first's position in time. */
-static int64_t window_frame_of(const op_call *q)
-{
-    int64_t L = 1;
-    while (L < q->n && q->pos[3 * L] == q->pos[0]) L++;
-    return L;
-}
-
-/* Queries, or all positions of a window, moved by more than rope.c tries. */
-static void other_times(hint *h)
-{
-    enum { FAR = 32, NEAR = 3 };
-    for (int k = -FAR; k <= FAR; k++) {
-        rope_fault f = {.step = {k, 0, 0}};
-        if (abs(k) > NEAR)
-            hint_try_fault(h, &f, "frame position off by %+d%s", k,
-                           chain_next(h->chain));
-    }
-}
-
-/* ---- another window ------------------------------------------------------ */
-
-typedef struct window {
-    hint *h;
-    const op_call *rope;       /* that made the keys                          */
-    int64_t L, n, own;         /* tokens of a frame, frames, of this chunk    */
-    int64_t row;               /* H D                                         */
-    tt_real *x, *k, *v;        /* [N, H, D] of the trial                      */
-    int32_t *pos;
-} window;
-
-static void begin_trial(window *w)
-{
-    const tt_attention_args *a = &w->h->q->attn;
-    const size_t bytes = (size_t)(a->N * w->row) * sizeof(tt_real);
-    memcpy(w->x, w->rope->x, bytes);
-    memcpy(w->v, a->v, bytes);
-    memcpy(w->pos, w->rope->pos, (size_t)(3 * a->N) * sizeof *w->pos);
-}
-
-enum { ONLY_K = 1, ONLY_V = 2, BOTH = 3 };
-
-/* ---- any window ---------------------------------------------------------- */
-
-/* A window is solved for: in every round the one change is made that leaves
- * least. Frames may be at any time, and hold what any frame of this pass or of
- * those before it held. */
-enum { FRAMES_MOST = 32, ITEMS_MOST = 96, FAR_MOST = 32, ROUNDS = 12 };
+enum { FRAMES_MOST = 32, RUN_MOST = 8, SLOTS_MOST = FRAMES_MOST + RUN_MOST,
+       ITEMS_MOST = 96, FAR_MOST = 32, ROUNDS = 12 };
 
 typedef struct item {
     const tt_real *k, *v;      /* NULL: zeros                                 */
+    int64_t stride;            /* between rows                                */
     int64_t place;
     int32_t t;
+    bool exchanged;            /* k are values, v are keys                    */
     const char *path;          /* of the pass; NULL: of this one              */
 } item;
 
-typedef struct solver {
-    window *w;
+typedef struct window {
+    hint *h;
+    const op_call *q;          /* the attention                               */
+    const op_call *rope;       /* that made the keys; NULL: not known         */
+    int64_t L, n, own;         /* tokens of a frame, frames, of this chunk    */
     int items;
     item item[ITEMS_MOST];
-    int k[FRAMES_MOST], v[FRAMES_MOST];
-    int32_t t[FRAMES_MOST];
-    double left;
+    tt_real *x, *k, *v;        /* [n + RUN_MOST, L, H D] of the trial            */
     double *wide;
+    int32_t *pos;
+} window;
+
+/* Indices of items, and times. */
+typedef struct slot {
+    int k, v;
+    int32_t t;
+} slot;
+
+typedef struct solver {
+    window *w;
+    int n;
+    slot slot[SLOTS_MOST];
+    double left;
 } solver;
 
-static void lay_frames(const solver *s)
+enum { ONLY_K = 1, ONLY_V = 2, BOTH = 3 };
+
+/* ---- a window ------------------------------------------------------------ */
+
+static void lay_frame(const window *w, tt_real *to, const tt_real *from,
+                      int64_t stride)
 {
-    const window *w = s->w;
-    const size_t bytes = (size_t)(w->L * w->row) * sizeof *w->x;
-    begin_trial(s->w);
-    for (int64_t f = 0; f < w->n; f++) {
-        const item *k = &s->item[s->k[f]], *v = &s->item[s->v[f]];
-        tt_real *x = w->x + f * w->L * w->row, *y = w->v + f * w->L * w->row;
-        if (k->k) memcpy(x, k->k, bytes);
-        else memset(x, 0, bytes);
-        if (v->v) memcpy(y, v->v, bytes);
-        else memset(y, 0, bytes);
-        for (int64_t i = 0; i < w->L; i++)
-            w->pos[3 * (f * w->L + i)] = s->t[f];
+    const int64_t row = w->q->attn.H * w->q->attn.D;
+    for (int64_t i = 0; i < w->L; i++) {
+        const size_t bytes = (size_t)row * sizeof *to;
+        if (from) memcpy(to + i * row, from + i * stride, bytes);
+        else memset(to + i * row, 0, bytes);
     }
 }
 
@@ -144,15 +79,32 @@ static void lay_frames(const solver *s)
 static op_call solved(const solver *s)
 {
     const window *w = s->w;
-    op_call own = *w->h->q, rope = *w->rope;
-    lay_frames(s);
-    rope.x = w->x;
-    rope.pos = w->pos;
-    plain_call(w->h->ctx, &rope, &(rope_fault){0}, s->wide);
-    for (int64_t i = 0; i < call_count(&rope); i++)
-        w->k[i] = (tt_real)s->wide[i];
+    const int64_t frame = w->L * w->q->attn.H * w->q->attn.D;
+    op_call own = *w->q;
+    for (int f = 0; f < s->n; f++) {
+        const item *k = &w->item[s->slot[f].k], *v = &w->item[s->slot[f].v];
+        lay_frame(w, (w->rope ? w->x : w->k) + f * frame, k->k, k->stride);
+        lay_frame(w, w->v + f * frame, v->v, v->stride);
+        for (int64_t i = f * w->L; w->rope && i < (f + 1) * w->L; i++) {
+            const int32_t *p = w->rope->pos + 3 * (i % w->L);
+            w->pos[3 * i] = s->slot[f].t;
+            w->pos[3 * i + 1] = p[1], w->pos[3 * i + 2] = p[2];
+        }
+    }
+    if (w->rope) {
+        static const rope_fault right;
+        op_call rope = *w->rope;
+        rope.n = s->n * w->L;
+        rope.x = w->x;
+        rope.pos = w->pos;
+        plain_call(w->h->ctx, &rope, &right, w->wide);
+        for (int64_t i = 0; i < s->n * frame; i++)
+            w->k[i] = (tt_real)w->wide[i];
+    }
     own.attn.k = w->k;
     own.attn.v = w->v;
+    own.attn.N = s->n * w->L;
+    own.attn.kv_stride = own.attn.H * own.attn.D;
     return own;
 }
 
@@ -163,198 +115,346 @@ static void attempt(solver *best, solver *s)
     if (s->left < best->left) *best = *s;
 }
 
-static void other_time(const solver *was, solver *best, int64_t f)
-{
-    for (int d = -FAR_MOST; d <= FAR_MOST; d++)
-        for (int all = 0; all < 2; all++) {
-            solver s = *was;
-            for (int64_t i = all ? 0 : f; i <= f; i++) s.t[i] += d;
-            if (d && (f || !all)) attempt(best, &s);
-        }
-}
+/* ---- changes of a window ------------------------------------------------- */
 
-/* What stands in a slot, at its time or at that of what stands there. */
-static void other_content(const solver *was, solver *best, int64_t f,
-                          bool times)
+/* Frames that are not there, or there as well. */
+static void other_number(const solver *was, solver *best)
 {
-    for (int i = 0; i < was->items; i++)
-        for (int how = 2 * ONLY_K; how <= 2 * BOTH + 1; how++) {
+    const window *w = was->w;
+    for (int f = 0; f < was->n; f++)
+        for (int m = 1; f + m <= was->n && m < was->n; m++) {
             solver s = *was;
-            if (how / 2 & ONLY_K) s.k[f] = i;
-            if (how / 2 & ONLY_V) s.v[f] = i;
-            if (how % 2) s.t[f] = s.item[i].t;
-            if (!(how % 2) || (times && s.t[f] != was->t[f]))
-                attempt(best, &s);
-        }
-    for (int64_t g = 0; g < f; g++)
-        for (int which = ONLY_K; which <= BOTH; which++) {
-            solver s = *was;
-            if (which & ONLY_K) s.k[f] = was->k[g], s.k[g] = was->k[f];
-            if (which & ONLY_V) s.v[f] = was->v[g], s.v[g] = was->v[f];
+            s.n -= m;
+            memmove(s.slot + f, s.slot + f + m,
+                    (size_t)(s.n - f) * sizeof *s.slot);
             attempt(best, &s);
         }
-}
-
-/* Items of a pass, but those that are there already. */
-static void items_of(solver *s, const op_call *keys, const tt_real *v,
-                     const char *path)
-{
-    const int64_t L = s->w->L, size = L * s->w->row, n = keys->n / L;
-    const tt_real *k = keys->x;
-    for (int64_t f = 0; f < n; f++) {
-        bool known = false;
-        for (int i = 0; i < s->items && path; i++)
-            known |= s->item[i].k && !memcmp(s->item[i].k, k + f * size,
-                                             (size_t)size * sizeof *k)
-                     && !memcmp(s->item[i].v, v + f * size,
-                                (size_t)size * sizeof *v);
-        if (!known && s->items < ITEMS_MOST)
-            s->item[s->items++] = (item){k + f * size, v + f * size, f,
-                                             keys->pos[3 * f * L], path};
+    for (int i = 0; i < w->items; i++) {
+        solver s = *was;
+        for (int m = i; m < w->items && m < i + RUN_MOST; m++) {
+            const item *o = &w->item[m];
+            if (s.n == (int)w->n + RUN_MOST || o->exchanged || o->path != w->item[i].path)
+                break;
+            s.slot[s.n++] = (slot){m, m, o->t};
+            attempt(best, &s);
+        }
     }
 }
 
-/* Are the times of two frames exchanged, and those of no other? */
-static bool two_exchanged(const solver *s, int64_t *lo, int64_t *hi)
+static void other_time(const solver *was, solver *best)
 {
-    const int64_t L = s->w->L;
-    const int32_t *pos = s->w->rope->pos;
-    int64_t n = 0;
-    *lo = *hi = 0;
-    for (int64_t f = 0; f < s->w->n; f++)
-        if (s->t[f] != pos[3 * f * L]) *(n++ ? hi : lo) = f;
-    return n == 2 && s->t[*lo] == pos[3 * *hi * L]
-           && s->t[*hi] == pos[3 * *lo * L];
+    for (int f = 0; was->w->rope && f < was->n; f++)
+        for (int d = -FAR_MOST; d <= FAR_MOST; d++)
+            for (int all = 0; all < 2; all++) {
+                solver s = *was;
+                for (int i = all ? 0 : f; i <= f; i++) s.slot[i].t += d;
+                if (d && (f || !all)) attempt(best, &s);
+            }
+}
+
+/* What stands in a slot, at its time or at that of what stands there. */
+static void other_content(const solver *was, solver *best, bool times)
+{
+    const window *w = was->w;
+    for (int f = 0; f < was->n && !hint_settled(w->h); f++) {
+        for (int i = 0; i < w->items; i++)
+            for (int which = ONLY_K; which <= BOTH; which++) {
+                solver s = *was;
+                if (w->item[i].exchanged && which != BOTH) continue;
+                if (which & ONLY_K) s.slot[f].k = i;
+                if (which & ONLY_V) s.slot[f].v = i;
+                attempt(best, &s);
+                s.slot[f].t = w->item[i].t;
+                if (times && s.slot[f].t != was->slot[f].t) attempt(best, &s);
+            }
+        for (int g = 0; g < f; g++)
+            for (int which = ONLY_K; which <= BOTH; which++) {
+                solver s = *was;
+                if (which & ONLY_K)
+                    s.slot[f].k = was->slot[g].k, s.slot[g].k = was->slot[f].k;
+                if (which & ONLY_V)
+                    s.slot[f].v = was->slot[g].v, s.slot[g].v = was->slot[f].v;
+                attempt(best, &s);
+            }
+    }
+}
+
+/* ---- what is said of it -------------------------------------------------- */
+
+static void append(char *out, size_t size, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+
+static void append(char *out, size_t size, const char *fmt, ...)
+{
+    const size_t n = strlen(out);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(out + n, size - n, fmt, args);
+    va_end(args);
+}
+
+/* "; frames 2 to 4" */
+static void append_range(char *out, size_t size, const char *what, int64_t a,
+                         int64_t b)
+{
+    const char *rest = *out ? "; " : "";
+    if (a == b) append(out, size, "%s%s %lld", rest, what, (long long)a);
+    else append(out, size, "%s%ss %lld to %lld", rest, what, (long long)a,
+                (long long)b);
+}
+
+/* How often frame f is there as it was. */
+static int times_there(const solver *s, int f)
+{
+    int n = 0;
+    for (int i = 0; i < s->n; i++) n += s->slot[i].k == f && s->slot[i].v == f;
+    return n;
+}
+
+static void say_number(const solver *s, char *out, size_t size)
+{
+    const int n = (int)s->w->n;
+    for (int f = 0, g; f < n; f = g) {
+        const int all = times_there(s, f);
+        for (g = f + 1; g < n && times_there(s, g) == all;) g++;
+        if (all == 1) continue;
+        append_range(out, size, "frame", f, g - 1);
+        append(out, size, " of the %d that attention reads %s%s", n, all
+               ? g > f + 1 ? "count twice" : "counts twice" : g > f + 1
+               ? "are not attended" : "is not attended", all && !f
+               ? " (the sink)" : "");
+    }
+    for (int i = 0, k; i < s->n; i = k) {
+        const item *o = &s->w->item[s->slot[i].k];
+        k = i + 1;
+        if (!o->path) continue;
+        while (k < s->n && s->w->item[s->slot[k].k].path == o->path) k++;
+        append_range(out, size, "frame", o->place, o->place + k - 1 - i);
+        append(out, size, " of the pass before (%s) %s attended as well",
+               o->path, k > i + 1 ? "are" : "is");
+    }
+}
+
+static int32_t time_off(const solver *s, int f)
+{
+    return s->slot[f].t - s->w->item[f].t;
 }
 
 static void say_times(const solver *s, char *out, size_t size)
 {
-    const int64_t n = s->w->n;
-    size_t at = 0;
-    int64_t same = 0, lo, hi;
-    const int32_t *pos = s->w->rope->pos;
-    while (same < n && s->t[same] - pos[3 * same * s->w->L]
-           == s->t[0] - pos[0]) same++;
-    bool rest = true;
-    if (same == n) {
-        snprintf(out, size, "queries: frame position off by %+d next to "
-                 "the keys", pos[0] - s->t[0]);
-        return;
+    for (int f = 0, g; f < s->n; f = g) {
+        const int off = time_off(s, f);
+        for (g = f + 1; g < s->n && time_off(s, g) == off;) g++;
+        if (g - f == s->n)
+            append(out, size, "queries: frame position off by %+d next to the "
+                   "keys", -off);
+        else if (off) {
+            append_range(out, size, "positions of frame", f, g - 1);
+            append(out, size, " are off by %+d", off);
+        }
     }
-    for (int64_t f = same; f < n; f++)
-        rest &= s->t[f] == pos[3 * f * s->w->L];
-    if (rest && same < n) {
-        snprintf(out, size, "%d positions are left out after the first %lld "
-                 "frames (times of the video for those of the window?)",
-                 pos[0] - s->t[0], (long long)same);
-        return;
-    }
-    if (two_exchanged(s, &lo, &hi)) {
-        snprintf(out, size, "frames %lld and %lld of the %lld in memory are in "
-                 "each other's place", (long long)lo, (long long)hi,
-                 (long long)n);
-        return;
-    }
-    at = (size_t)snprintf(out, size, "frames are in another order, or at "
-                          "other times:");
-    for (int64_t f = 0; f < n && at < size; f++)
-        at += (size_t)snprintf(out + at, size - at, "%s %d", f ? "," : "",
-                               s->t[f]);
-    for (int64_t f = 0; f < n && at < size; f++)
-        at += (size_t)snprintf(out + at, size - at, "%s %d", f ? "," :
-                               " where", pos[3 * f * s->w->L]);
-    if (at < size) snprintf(out + at, size - at, " belong");
 }
 
 /* Whose rows of slot f are another's: ONLY_K, ONLY_V, BOTH; 0: they are not. */
-static int frames_changed(const solver *s, int64_t f)
+static int frames_changed(const solver *s, int f)
 {
-    const int k = s->k[f] != f, v = s->v[f] != f;
-    return k && v && s->k[f] != s->v[f] ? ONLY_K : k + 2 * v;
+    const int k = s->slot[f].k != f, v = s->slot[f].v != f;
+    return k && v && s->slot[f].k != s->slot[f].v ? ONLY_K : k + 2 * v;
 }
 
-static const item *item_at(const solver *s, int64_t f)
+static const item *item_at(const solver *s, int f)
 {
-    return &s->item[frames_changed(s, f) & ONLY_K ? s->k[f] : s->v[f]];
+    return &s->w->item[frames_changed(s, f) & ONLY_K ? s->slot[f].k
+                                                     : s->slot[f].v];
+}
+
+static bool same_change(const solver *s, int f, int g)
+{
+    const item *a = item_at(s, f), *b = item_at(s, g);
+    return frames_changed(s, f) == frames_changed(s, g)
+           && a->path == b->path && !a->k == !b->k
+           && a->exchanged == b->exchanged && b->place - a->place == g - f;
 }
 
 /* "K and V at places 2 to 4 stood at places 3 to 5 before", of what changed. */
 static void say_content(const solver *s, char *out, size_t size)
 {
-    static const char *const whose[] = {"", "K", "V", "K and V"};
-    size_t at = (size_t)snprintf(out, size, "of %lld frames in the window ",
-                                 (long long)s->w->n);
-    const size_t begin = at;
-    int64_t stale = 0;
-    while (stale < s->w->n && frames_changed(s, stale) == BOTH
-           && item_at(s, stale)->path && item_at(s, stale)->place == stale)
-        stale++;
-    if (stale == s->w->n) {
-        snprintf(out, size, "K and V are stale: those of the pass before, %s",
-                 item_at(s, 0)->path);
-        return;
-    }
-    for (int64_t f = 0, g; f < s->w->n && at < size; f = g) {
+    static const char *const whose[] = {"", "K at place", "V at place",
+                                        "K and V at place"};
+    for (int f = 0, g; f < s->n; f = g) {
         const int which = frames_changed(s, f);
         const item *o = item_at(s, f);
-        for (g = f + 1; g < s->w->n && frames_changed(s, g) == which
-             && !item_at(s, g)->path == !o->path && !item_at(s, g)->k == !o->k
-             && item_at(s, g)->place - o->place == g - f;) g++;
+        for (g = f + 1; g < s->n && same_change(s, f, g);) g++;
         if (!which) continue;
-        const long long a = f, b = g - 1, c = o->place;
-        at += (size_t)snprintf(out + at, size - at, g - f > 1
-            ? "%s%s at places %lld to %lld " : "%s%s at place %lld ",
-            at > begin ? "; " : "", whose[which], a, b);
-        if (at >= size) return;
-        if (!o->k) at += (size_t)snprintf(out + at, size - at, "are zero");
+        if (g - f == s->n && o->path && o->place == f) {
+            snprintf(out, size, "K and V are stale: those of the pass before, "
+                     "%s", o->path);
+            return;
+        }
+        append_range(out, size, whose[which], f, g - 1);
+        append(out, size, g - f == 1 ? " of %d" : " of %d frames", s->n);
+        if (!o->k) append(out, size, " are zero");
+        else if (o->exchanged) append(out, size, " are exchanged");
         else if (o->place == f)
-            at += (size_t)snprintf(out + at, size - at, "are stale (another "
-                "frame evicted, or none written): of the pass before");
+            append(out, size, " are stale, of the pass before");
         else {
-            char to[24] = "";
-            if (b > a) snprintf(to, sizeof to, "s %lld to", c);
-            at += (size_t)snprintf(out + at, size - at, "stood at place%s %lld"
-                "%s", to, c + b - a, o->path ? " in the pass before (eviction)"
-                                             : "");
+            append(out, size, " hold what belongs at place%s %lld",
+                   g - f > 1 ? "s from" : "", (long long)o->place);
+            append(out, size, "%s", o->path ? " of the pass before" : "");
         }
     }
 }
 
-static void solve_window(window *w)
+/* ---- what each frame of a chunk sees ------------------------------------- */
+
+enum { NO_LATER, PAST_AND_SELF, ONLY_SELF, NO_SELF, SEEN_FORMS };
+
+static bool sees(int form, int64_t frame, int64_t key, int64_t past,
+                 int64_t last)
+{
+    switch (form) {
+    case NO_LATER: return key <= frame;
+    case PAST_AND_SELF: return key < past || key == frame;
+    case ONLY_SELF: return key == frame;
+    case NO_SELF: return key != frame;
+    default: return key <= frame && key > frame - last;
+    }
+}
+
+static void seen_frames(window *w, const solver *right)
+{
+    static const char *const what[] = {
+        "frames do not see later frames of their chunk (causal by frames)",
+        "frames see the past and themselves, no other frame of their chunk",
+        "frames see themselves alone", "frames do not see themselves"};
+    hint *h = w->h;
+    const tt_attention_args *a = &w->q->attn;
+    const int64_t past = w->n - w->own, size = w->L * a->H * a->D;
+    for (int form = 0; form < SEEN_FORMS + w->n - 1; form++) {
+        const int64_t last = form - SEEN_FORMS + 1;
+        bool any = true;
+        for (int64_t f = 0; f < w->own && any; f++) {
+            solver s = *right;
+            s.n = 0;
+            for (int g = 0; g < w->n; g++)
+                if (sees(form, past + f, g, past, last))
+                    s.slot[s.n++] = right->slot[g];
+            op_call own = solved(&s);
+            own.attn.T = w->L;
+            own.attn.q += f * w->L * a->q_stride;
+            any = s.n > 0;
+            if (any) plain_call(h->ctx, &own, NULL, h->trial + f * size);
+        }
+        if (any && form < SEEN_FORMS) hint_try(h, h->trial, "%s", what[form]);
+        else if (any)
+            hint_try(h, h->trial, "frames see the last %lld frames alone, "
+                     "themselves one of them", (long long)last);
+    }
+}
+
+/* ---- the search ---------------------------------------------------------- */
+
+/* Items of a pass, but those that are there already. */
+static void items_of(window *w, const tt_real *k, int64_t stride,
+                     const tt_real *v, int64_t v_stride, int64_t n,
+                     const int32_t *pos, const char *path)
+{
+    const size_t row = (size_t)(w->q->attn.H * w->q->attn.D) * sizeof *k;
+    for (int64_t f = 0; f < n / w->L && w->items < ITEMS_MOST; f++) {
+        const tt_real *x = k + f * w->L * stride, *y = v + f * w->L * v_stride;
+        bool known = false;
+        for (int i = 0; i < w->items && path; i++) {
+            const item *o = &w->item[i];
+            bool same = true;
+            for (int64_t r = 0; r < w->L && same; r++)
+                same = !memcmp(o->k + r * o->stride, x + r * stride, row)
+                       && !memcmp(o->v + r * o->stride, y + r * v_stride, row);
+            known |= same;
+        }
+        if (!known)
+            w->item[w->items++] = (item){
+                .k = x, .v = y, .stride = stride, .place = f, .path = path,
+                .t = pos ? pos[3 * f * w->L] : 0};
+    }
+}
+
+/* Everything that a slot may hold; the first are those of this window. */
+static void take_items(window *w)
 {
     const chain *c = w->h->chain;
-    const int64_t cost = call_cost(w->h->q);
-    solver s = {.w = w, .left = INFINITY};
-    char what[160];
-    if (w->n > FRAMES_MOST || cost * w->n * 2 * FAR_MOST * 4 > WORK_MOST)
-        return;
-    s.wide = hint_doubles(w->h, w->h->q->attn.N * w->row);
-    items_of(&s, w->rope, w->h->q->attn.v, NULL);
-    for (int i = c->others - 1; i >= 0; i--)
-        if (c->keys[i].q.kind == OP_ROPE
-            && c->keys[i].q.n == c->other[i].q.attn.N)
-            items_of(&s, &c->keys[i].q, c->other[i].q.attn.v,
+    const tt_attention_args *a = &w->q->attn;
+    w->items = 0;
+    if (w->rope)
+        items_of(w, w->rope->x, a->kv_stride, a->v, a->kv_stride, a->N,
+                 w->rope->pos, NULL);
+    else
+        items_of(w, a->k, a->kv_stride, a->v, a->kv_stride, a->N, NULL, NULL);
+    for (int i = w->rope ? c->others - 1 : -1; i >= 0; i--) {
+        const op_call *k = &c->keys[i].q;
+        const tt_attention_args *o = &c->other[i].q.attn;
+        if (k->kind == OP_ROPE && k->n == o->N && o->kv_stride == a->kv_stride)
+            items_of(w, k->x, o->kv_stride, o->v, o->kv_stride, k->n, k->pos,
                      c->other[i].path);
-    if (s.items < ITEMS_MOST) s.item[s.items++] = (item){0};
-    for (int64_t f = 0; f < w->n; f++)
-        s.k[f] = s.v[f] = (int)f, s.t[f] = w->rope->pos[3 * f * w->L];
-    if (w->h->ctx->status) return;
-    const solver right = s;
-    for (int content = 0; content < 3; content++) {
+    }
+    for (int64_t f = 0; !w->rope && f < w->n && w->items < ITEMS_MOST; f++) {
+        item *o = &w->item[w->items++];
+        *o = w->item[f];
+        o->k = w->item[f].v, o->v = w->item[f].k;
+        o->exchanged = true;
+    }
+    if (w->items < ITEMS_MOST) w->item[w->items++] = (item){0};
+}
+
+static bool begin_window(window *w)
+{
+    tt_ctx *ctx = w->h->ctx;
+    const tt_attention_args *a = &w->q->attn;
+    w->n = a->N / w->L;
+    const int64_t most = (w->n + RUN_MOST) * w->L, row = a->H * a->D;
+    w->own = a->T / w->L;
+    if (a->N % w->L || w->n > FRAMES_MOST || w->n < 2
+        || most * row > VALUES_MOST) return false;
+    w->x = tt_scratch(ctx, most * row);
+    w->k = tt_scratch(ctx, most * row);
+    w->v = tt_scratch(ctx, most * row);
+    w->wide = w->rope ? hint_doubles(w->h, most * row) : NULL;
+    w->pos = tt_alloc(ctx, &ctx->scratch, 3 * most, sizeof *w->pos,
+                      "positions");
+    take_items(w);
+    return !ctx->status;
+}
+
+enum { TIMES, CONTENT, NUMBER, CONTENT_AT_TIMES, SEARCHES };
+
+/* With the window that explains most when all queries are looked at. */
+static void solve_window(window *w, window *whole)
+{
+    char what[160];
+    solver right = {.w = w, .n = (int)w->n, .left = INFINITY};
+    const int64_t cost = call_cost(w->q);
+    for (int f = 0; f < w->n; f++)
+        right.slot[f] = (slot){f, f, w->item[f].t};
+    if (cost * w->n * 2 * FAR_MOST * 4 > WORK_MOST) return;
+    if (w->rope && w->own * w->L == w->q->attn.T) seen_frames(w, &right);
+    for (int search = 0; search < SEARCHES; search++) {
         solver best = right;
-        const int64_t n = w->n;
-        if (cost * n * s.items * 3 * 4 > WORK_MOST && content) return;
+        if (cost * w->n * w->items * 3 * 4 > WORK_MOST && search != TIMES)
+            continue;
         for (int round = 0; round < ROUNDS; round++) {
             const solver was = best;
-            for (int64_t f = 0; f < n && !hint_settled(w->h); f++)
-                if (content) other_content(&was, &best, f, content > 1);
-                else other_time(&was, &best, f);
+            if (hint_settled(whole->h)) return;
+            if (search == NUMBER) other_number(&was, &best);
+            else if (search == TIMES) other_time(&was, &best);
+            else other_content(&was, &best, search == CONTENT_AT_TIMES);
             if (!(best.left < 0.97 * was.left)) break;
-            if (content) say_content(&best, what, sizeof what);
-            else say_times(&best, what, sizeof what);
-            const op_call own = solved(&best);
-            hint_try_call(w->h, &own, "%s", what);
-            if (hint_settled(w->h)) return;
+            *what = '\0';
+            if (search == NUMBER) say_number(&best, what, sizeof what);
+            else if (search == TIMES) say_times(&best, what, sizeof what);
+            else say_content(&best, what, sizeof what);
+            solver full = best;
+            full.w = whole;
+            const op_call own = solved(&full);
+            hint_try_call(whole->h, &own, "%s", what);
         }
     }
 }
@@ -362,7 +462,7 @@ static void solve_window(window *w)
 /* Values are rotated as the keys are. */
 static void values_rotated(window *w)
 {
-    op_call own = *w->h->q, rope = *w->rope;
+    op_call own = *w->q, rope = *w->rope;
     rope.x = own.attn.v;
     call_run(w->h->ctx, tt_ops_default(), &rope, w->v);
     own.attn.v = w->v;
@@ -395,25 +495,6 @@ static bool rope_of(hint *h, op_call *all)
     return n == N && !h->ctx->status;
 }
 
-static void of_cache(hint *h, const op_call *rope)
-{
-    const tt_attention_args *a = &h->q->attn;
-    window w = {.h = h, .rope = rope, .row = a->H * a->D};
-    if (a->kv_stride != w.row) return;
-    w.L = window_frame_of(w.rope);
-    if (a->N % w.L || a->T % w.L) return;
-    w.n = a->N / w.L;
-    w.own = a->T / w.L;
-    w.x = tt_scratch(h->ctx, a->N * w.row);
-    w.k = tt_scratch(h->ctx, a->N * w.row);
-    w.v = tt_scratch(h->ctx, a->N * w.row);
-    w.pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * a->N, sizeof *w.pos,
-                     "positions");
-    if (h->ctx->status || w.n > 64) return;
-    values_rotated(&w);
-    if (!hint_settled(h)) solve_window(&w);
-}
-
 /* Keys and values of the text that an earlier chunk was made with. */
 static void of_prompt(hint *h)
 {
@@ -433,20 +514,38 @@ static void of_prompt(hint *h)
 void hint_window(hint *h)
 {
     const op_call *q = h->q;
-    if (q->kind == OP_ROPE) {
-        other_times(h);
-        return;
-    }
-    if (q->attn.rel_bias) return;
-    for (int64_t d = 1; d <= 4; d++)
-        if (q->attn.T % d == 0 && q->attn.N % (q->attn.T / d) == 0
-            && q->attn.N / (q->attn.T / d) <= 64)
-            frames(h, q->attn.T / d);
     op_call rope = {0};
-    if (rope_of(h, &rope)) {
-        of_cache(h, &rope);
+    window w = {.h = h, .q = q};
+    if (q->attn.rel_bias) return;
+    if (!rope_of(h, &rope)) {
+        of_prompt(h);
         return;
     }
-    of_prompt(h);
-    masked(h);
+    w.rope = &rope;
+    w.L = 1;                   /* those that share the first's time           */
+    while (w.L < rope.n && rope.pos[3 * w.L] == rope.pos[0]) w.L++;
+    if (q->attn.kv_stride != q->attn.H * q->attn.D || !begin_window(&w)) return;
+    values_rotated(&w);
+    if (!hint_settled(h)) solve_window(&w, &w);
+}
+
+/* One query of one head of a call alone. */
+void hint_slots(hint *h)
+{
+    const tt_attention_args *a = &h->q->attn;
+    op_call one = *h->q;
+    hint look = {.ctx = h->ctx, .q = &one, .got = h->got, .want = h->want,
+                 .n = a->D, .c = a->D, .earned = h->earned, .error = h->error,
+                 .trial = h->trial};
+    one.attn.T = one.attn.H = 1;
+    if (a->rel_bias || a->key_mask) return;
+    for (int64_t d = 1; d <= 8; d++) {
+        window w = {.h = &look, .q = &one}, whole = {.h = h, .q = h->q};
+        const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+        w.L = whole.L = d <= 4 ? a->T / d : a->N / (d - 3);
+        if ((d <= 4 ? a->T % d : a->N % (d - 3)) == 0 && !hint_settled(h)
+            && begin_window(&w) && begin_window(&whole))
+            solve_window(&w, &whole);
+        tt_arena_reset(&h->ctx->scratch, mark);
+    }
 }

@@ -67,30 +67,26 @@ typedef enum bias_fault {
 } bias_fault;
 
 typedef enum sum_fault {
-    SUM_RIGHT, SUM_NONE, SUM_UNDIVIDED, SUM_OVER_QUERIES, SUM_OVERFLOW,
+    SUM_RIGHT, SUM_NONE, SUM_MEAN, SUM_UNDIVIDED, SUM_OVER_QUERIES, SUM_OVERFLOW,
     SUM_PLUS_ONE, SUM_SIGMOID, SUM_SIGMOID_DIVIDED, SUM_HIDDEN_NAN
 } sum_fault;
 
 typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
 
-/* Rows of a stale slot: what stands at `from` stands at `to` as well. */
-typedef struct stale_rows {
-    int64_t from, to;
-} stale_rows;
+/* Which head's keys, or values, head h has: mul ((h / div + add) mod mod), div
+ * and mul 1, mod H where they are 0. */
+typedef struct head_map {
+    int64_t add, div, mod, mul;
+} head_map;
 
 typedef struct attention_fault {
     bool scaled;              /* logits by `scale` instead                    */
     double scale;
     int64_t head, tail;       /* keys left out at the begin, at the end       */
-    int64_t gap, gap_n;       /* keys left out, from `gap` on                 */
-    int64_t twice, twice_n;   /* keys that count twice                        */
     int causal;               /* 1: keys after the query are hidden, -1: those
                                  before it                                    */
-    int64_t k_head, v_head;   /* added to the head; -1: head 0 for all        */
+    head_map K, V;
     bool kv_packed, q_packed; /* strides are taken for H*D                    */
-    int64_t L;                /* rows of a slot                               */
-    stale_rows K, V;          /* slots that hold others' rows ...             */
-    bool exchanged;           /* ... which hold theirs                        */
     bias_fault bias;
     mask_fault mask;
     int64_t longer;           /* keys by which the valid length is off        */
@@ -98,8 +94,8 @@ typedef struct attention_fault {
     tt_format weight;         /* format of the softmax weights ...            */
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
     double flush;             /* smaller weights are zero                     */
-    bool swap_kv;             /* of the keys from swap_from on                */
-    int64_t swap_from;
+    bool swap_kv;
+    double cap;               /* logits are cap tanh(logit / cap), when not 0 */
     int64_t block;            /* keys; sums are not rescaled after it         */
 } attention_fault;
 

@@ -8,19 +8,10 @@
 
 #include "tether/mathfn.h"
 
-static int64_t head_of(int64_t h, int64_t shift, int64_t H)
+static int64_t head_of(int64_t h, const head_map *m, int64_t H)
 {
-    return shift == -1 ? 0 : (h + shift) % H;
-}
-
-/* The row that stands at key j. */
-static int64_t plain_attention_row_at(const attention_fault *f, int64_t j,
-                                      stale_rows s)
-{
-    if (!f->L || s.from == s.to) return j;
-    if (j >= s.to && j < s.to + f->L) return j - s.to + s.from;
-    return f->exchanged && j >= s.from && j < s.from + f->L
-               ? j - s.from + s.to : j;
+    h = (m->div ? h / m->div : h) + m->add;
+    return h % (m->mod ? m->mod : H) * (m->mul ? m->mul : 1);
 }
 
 /* Row j of K, or of V, of head h. */
@@ -28,11 +19,9 @@ static const tt_real *plain_attention_key(const tt_attention_args *a,
                                           const attention_fault *f, bool values,
                                           int64_t h, int64_t j)
 {
-    const bool other = f->swap_kv && j >= f->swap_from;
     const int64_t stride = f->kv_packed ? a->H * a->D : a->kv_stride;
-    return (values != other ? a->v : a->k)
-           + plain_attention_row_at(f, j, values ? f->V : f->K) * stride
-           + head_of(h, values ? f->v_head : f->k_head, a->H) * a->D;
+    return (values != f->swap_kv ? a->v : a->k) + j * stride
+           + head_of(h, values ? &f->V : &f->K, a->H) * a->D;
 }
 
 static bool plain_attention_masked(const tt_attention_args *a,
@@ -50,8 +39,7 @@ static bool left_out(const tt_attention_args *a, const attention_fault *f,
 {
     const int64_t at = i + a->N - a->T;
     return (f->causal > 0 && j > at) || (f->causal < 0 && j < at)
-           || j < f->head || j >= a->N - f->tail
-           || (j >= f->gap && j < f->gap + f->gap_n);
+           || j < f->head || j >= a->N - f->tail;
 }
 
 static double bias_at(const tt_attention_args *a, const attention_fault *f,
@@ -79,10 +67,10 @@ void plain_logits(double *s, const tt_attention_args *a,
         const tt_real *k = plain_attention_key(a, f, false, h, j);
         double d = 0;
         for (int64_t e = 0; e < a->D; e++) d += (double)q[e] * (double)k[e];
+        d = d * scale + bias_at(a, f, h, i, j);
+        if (f->cap != 0) d = f->cap * tanh(d / f->cap);
         s[j] = plain_attention_masked(a, f, j) || left_out(a, f, i, j)
-                   ? -DBL_MAX : d * scale + bias_at(a, f, h, i, j)
-                     + (j >= f->twice && j < f->twice + f->twice_n
-                            ? 0.6931471805599453 : 0);
+                   ? -DBL_MAX : d;
     }
 }
 
@@ -135,8 +123,10 @@ static void plain_attention_weights(double *s, int64_t n, int64_t N,
         for (int64_t j = 0; j < N; j++) s[i * N + j] /= l;
     }
     if (sigmoid) return;
-    if (f->sum == SUM_NONE)
-        for (int64_t j = 0; j < n * N; j++) s[j] = s[j] == -DBL_MAX ? 0 : s[j];
+    if (f->sum == SUM_NONE || f->sum == SUM_MEAN)
+        for (int64_t j = 0; j < n * N; j++)
+            s[j] = s[j] == -DBL_MAX ? 0
+                   : s[j] / (f->sum == SUM_MEAN ? (double)N : 1);
     else if (f->sum == SUM_OVER_QUERIES)
         for (int64_t j = 0; j < N; j++) plain_attention_softmax(s + j, n, N, f);
     else

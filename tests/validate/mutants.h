@@ -114,11 +114,11 @@ X(CONV_STRIDE, "conv", "phase of the stride", "padding off by one")            \
 X(CONV_UP, "conv", "phase of the upsampling",                                  \
   "phase of the upsampling|padding off by one")                                \
 X(CONV_REVERSED, "conv", "frames in reverse order",                            \
-  "frames in reverse order|time taps reversed")                                \
+  "are 2, 1, 0 where|time taps reversed")                                      \
 X(CONV_PHASE, "conv", "history one frame too old (VAE frame phase)",           \
-  "frames shifted by one")                                                     \
+  "are zeros, 0, 1 where")                                                     \
 X(CONV_HISTORY, "conv", "history ignored",                                     \
-  "history ignored")                                                           \
+  "are zeros, zeros, 2 where")                                                 \
 X(CONV_EDGE, "conv", "edge repeated instead of zeros", "edges repeat")         \
 X(CONV_NO_BIAS, "conv", "bias left out", "bias missing")                       \
 X(CONV_LAYOUT, "conv", "weight read as [Cout, Cin, kt, kh, kw]",               \

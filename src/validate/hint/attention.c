@@ -37,53 +37,37 @@ static void scales(hint *h)
     }
 }
 
-/* The factor itself: a step of 1 % says where `got` lies along it. */
-static void other_scale(hint *h)
+static double scale_left(hint *h, void *user, double v)
 {
-    const tt_attention_args *a = &h->q->attn;
-    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    double *step = hint_doubles(h, h->n), ge = 0, ee = 0, at = 1;
-    attention_fault f = {.scaled = true};
-    if (!step || hint_settled(h)) return;
-    for (int round = 0; round < 3; round++) {
-        f.scale = (double)a->scale * at;
-        plain_call(h->ctx, h->q, &f, step);
-        f.scale *= 1.01;
-        plain_call(h->ctx, h->q, &f, h->trial);
-        ge = ee = 0;
-        for (int64_t i = 0; i < h->n; i++) {
-            const double e = h->trial[i] - step[i], g = h->got[i] - step[i];
-            if (!isfinite(e) || !isfinite(g)) continue;
-            ge += g * e;
-            ee += e * e;
-        }
-        if (!(ee > 0)) break;
-        at *= 1 + 0.01 * ge / ee;
-        if (!(at > 0.1 && at < 10)) break;
-    }
-    f.scale = (double)a->scale * at;
-    if (ee > 0 && at > 0.1 && at < 10 && fabs(at - 1) > 1e-7)
-        hint_try_fault(h, &f, "logits are scaled by %.6g times what they "
-                       "should be", at);
-    tt_arena_reset(&h->ctx->scratch, mark);
+    attention_fault *f = user;
+    *f = (attention_fault){.scaled = true,
+                           .scale = (double)h->q->attn.scale * tt_exp(v)};
+    return hint_left(h, h->q, f);
 }
 
-/* cap tanh(logit / cap): the cap that leaves least. */
-static void other_cap(hint *h)
+static double cap_left(hint *h, void *user, double v)
 {
-    attention_fault f = {0}, best = {0};
-    double least = INFINITY, at = 3, step = 1;
-    if (h->chain && h->chain->blind) return;
-    for (int i = 0; i < 48; i++) {
-        /* powers of 2 first, then closer */
-        f.cap = pow(2, i < 10 ? i : at + (i % 2 ? step : -step));
-        const double left = hint_left(h, h->q, &f);
-        if (left < least) least = left, best = f, at = log2(f.cap);
-        if (i >= 10 && i % 2) step /= 2;
+    attention_fault *f = user;
+    *f = (attention_fault){.cap = tt_exp(v)};
+    return hint_left(h, h->q, f);
+}
+
+/* The factor of the logits, or their cap, is solved for. */
+static void other_numbers(hint *h)
+{
+    attention_fault f;
+    double v = 0;
+    if (hint_solve(h, scale_left, &f, -2.3, 2.3, 46, &v)) {
+        scale_left(h, &f, v);
+        hint_try_fault(h, &f, "logits are scaled by %.6g times what they "
+                       "should be", tt_exp(v));
     }
-    if (fabs(rint(best.cap) - best.cap) < 0.02) best.cap = rint(best.cap);
-    hint_try_fault(h, &best, "logits are capped: %.4g tanh(x / %.4g)", best.cap,
-                   best.cap);
+    if (hint_solve(h, cap_left, &f, 0, 7, 14, &v)) {
+        const double cap = tt_exp(v);
+        f.cap = fabs(rint(cap) - cap) < 0.02 ? rint(cap) : cap;
+        hint_try_fault(h, &f, "logits are capped: %.4g tanh(x / %.4g)", f.cap,
+                       f.cap);
+    }
 }
 
 static void masks_and_sums(hint *h)
@@ -259,6 +243,5 @@ void hint_attention(hint *h)
     key_range(h);
     heads(h);
     if (!h->chain) hint_slots(h);
-    other_scale(h);
-    other_cap(h);
+    other_numbers(h);
 }

@@ -126,47 +126,42 @@ static bool chain_finish(chain *c, const changes *now, double *out)
     return any && !ctx->status;
 }
 
-bool chain_end(chain *c, const double *trial, const void *fault, double *out)
+/* The end when links are made again as in how [c->n]; with `trial`, what link
+ * c->at gives. */
+static bool chain_redo(chain *c, const double *trial, const redo *how,
+                       double *out)
 {
     tt_ctx *ctx = c->ctx;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const op_kind kind = c->link[c->at].q.kind;
     changes now = {{NULL}};
-    now.out[c->at] = narrowed(c, c->at, trial);
-    for (int j = 0; j < c->n && !ctx->status; j++) {
-        const bool same = c->together && c->link[j].q.kind == kind;
-        if (j != c->at)
-            now.out[j] = again(c, j, &now, &(redo){.fault = same ? fault
-                                                                 : NULL});
-    }
+    if (trial) now.out[c->at] = narrowed(c, c->at, trial);
+    for (int j = 0; j < c->n && !ctx->status; j++)
+        if (!trial || j != c->at) now.out[j] = again(c, j, &now, &how[j]);
     const bool any = chain_finish(c, &now, out);
     tt_arena_reset(&ctx->scratch, mark);
     return any;
+}
+
+bool chain_end(chain *c, const double *trial, const void *fault, double *out)
+{
+    redo how[LINKS_MOST] = {{NULL}};
+    for (int j = 0; c->together && j < c->n; j++)
+        if (c->link[j].q.kind == c->link[c->at].q.kind) how[j].fault = fault;
+    return chain_redo(c, trial, how, out);
 }
 
 bool chain_end_of(chain *c, const op_call *const *own, double *out)
 {
-    tt_ctx *ctx = c->ctx;
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    changes now = {{NULL}};
-    for (int j = 0; j < c->n && !ctx->status; j++)
-        now.out[j] = again(c, j, &now, &(redo){.own = own[j]});
-    const bool any = chain_finish(c, &now, out);
-    tt_arena_reset(&ctx->scratch, mark);
-    return any;
+    redo how[LINKS_MOST] = {{NULL}};
+    for (int j = 0; j < c->n; j++) how[j].own = own[j];
+    return chain_redo(c, NULL, how, out);
 }
 
 bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out)
 {
-    tt_ctx *ctx = c->ctx;
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    changes now = {{NULL}};
-    for (int j = 0; j < c->n && !ctx->status; j++)
-        now.out[j] = again(c, j, &now,
-                           &(redo){.ops = links >> j & 1 ? ops : NULL});
-    const bool any = chain_finish(c, &now, out);
-    tt_arena_reset(&ctx->scratch, mark);
-    return any;
+    redo how[LINKS_MOST] = {{NULL}};
+    for (int j = 0; j < c->n; j++) how[j].ops = links >> j & 1 ? ops : NULL;
+    return chain_redo(c, NULL, how, out);
 }
 
 static const char *was_at(const chain_link *l, const void *copy)

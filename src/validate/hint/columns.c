@@ -159,25 +159,20 @@ static void mean_or_moment(hint *h)
     HINT_TRY_EACH(h, list);
 }
 
-/* The tau that was used, by least squares along the right edit. */
-static void find_tau(hint *h)
+/* The trial with this tau. */
+static double with_tau(hint *h, void *user, double tau)
 {
-    const op_call *q = h->q;
-    double ge = 0, ee = 0;
-    plain_call(h->ctx, q, F(.blend = BLEND_FULL), h->trial);
-    for (int64_t k = 0; k < h->n; k++) {
-        const double x = (double)q->x[k], edit = h->trial[k] - x;
-        if (!isfinite(h->got[k])) continue;
-        ge += (h->got[k] - x) * edit;
-        ee += edit * edit;
-    }
-    if (!(ee > 0)) return;
-    const double tau = ge / ee;
-    for (int64_t k = 0; k < h->n; k++) {
-        const double x = (double)q->x[k];
-        h->trial[k] = x + tau * (h->trial[k] - x);
-    }
-    hint_try(h, h->trial, "tau is %.4g instead of %.4g", tau, q->tau);
+    op_call own = *h->q;
+    own.tau = tau;
+    (void)user;
+    return hint_left(h, &own, NULL);
+}
+
+static void other_tau(hint *h)
+{
+    op_call own = *h->q;
+    if (!hint_solve(h, with_tau, NULL, -1, 2, 12, &own.tau)) return;
+    hint_try_call(h, &own, "tau is %.4g instead of %.4g", own.tau, h->q->tau);
 }
 
 /* Mean and deviation of a channel of x [n, c]. */
@@ -240,31 +235,6 @@ static void of_other_edit(hint *h)
     }
 }
 
-/* The least and the largest gain that the end has are limits of the right one.
- */
-static void limited_gain(hint *h)
-{
-    const op_call *q = h->q;
-    const double *got = h->end ? h->end->got : h->got;
-    double *gain = hint_doubles(h, q->c), lo = INFINITY, hi = -INFINITY;
-    if (!gain || (h->end && h->end->n != h->n) || !(q->tau > 0)) return;
-    for (int64_t i = 0; i < q->c; i++) {
-        double ge = 0, ee = 0;
-        for (int64_t k = i; k < h->n; k += q->c) {
-            const double x = (double)q->x[k], e = q->tau * (x - q->mean[i]);
-            ge += (got[k] - (1 - q->tau) * x - q->tau * q->target[i]) * e;
-            ee += e * e;
-        }
-        if (!(ee > 0)) return;
-        lo = fmin(lo, ge / ee);
-        hi = fmax(hi, ge / ee);
-    }
-    op_call own = *q;
-    own.gain = gain;
-    for (int64_t i = 0; i < q->c; i++) gain[i] = fmin(fmax(q->gain[i], lo), hi);
-    hint_try_call(h, &own, "the gain is limited to %.4g .. %.4g", lo, hi);
-}
-
 void hint_columns(hint *h)
 {
     if (h->q->kind != OP_COL_BLEND) {
@@ -294,7 +264,6 @@ void hint_columns(hint *h)
     if (edit) {
         edited_again(h);
         of_other_edit(h);
-        limited_gain(h);
     }
-    if (h->n > 4) find_tau(h);
+    if (h->n > 4) other_tau(h);
 }

@@ -4,6 +4,7 @@
 #include "validate/hint/hint.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define F(...) &(conv_fault){__VA_ARGS__}
 
@@ -40,58 +41,29 @@ static void padding(hint *h)
     HINT_TRY_EACH(h, list);
 }
 
-/* Any frame, or none, in any place of the window. */
-static void any_frames(hint *h, int kt)
-{
-    int64_t all = 1;
-    for (int i = 0; i < kt; i++) all *= kt + 1;
-    for (int64_t k = 0; k < all; k++) {
-        int from[16];
-        char what[64];
-        size_t at = 0;
-        int64_t rest = k;
-        for (int i = 0; i < kt; i++, rest /= kt + 1) {
-            from[i] = (int)(rest % (kt + 1)) - 1;
-            at += (size_t)snprintf(what + at, sizeof what - at,
-                                   from[i] < 0 ? "%szeros" : "%s%d",
-                                   i ? ", " : "", from[i]);
-        }
-        hint_try_fault(h, F(.frame = from), "frames of the window are %s where "
-                       "0, 1, 2 belong", what);
-    }
-}
-
-/* Frames of the window in other places; -1: none. */
+/* Any frame, or none, in any place of the window: fewest changes first. */
 static void conv_frames(hint *h)
 {
-    static const char *const what[] = {
-        "frames in reverse order",
-        "frames shifted by one (one too old: frame phase)",
-        "frames shifted by one (one too new: frame phase)",
-        "frames shifted by one, the oldest repeated",
-        "the newest frame in place of all",
-        "history ignored (zeros before this frame)",
-        "the older frames are in each other's place"};
-    const int last = h->q->conv.kt - 1;
-    int frame[16];
-    if (last < 1 || last > 15) return;
-    for (int form = 0; form < 7; form++) {
-        for (int i = 0; i <= last; i++) {
-            const int from[] = {last - i, i - 1, i < last ? i + 1 : i,
-                                i ? i - 1 : 0, last, i < last ? -1 : i,
-                                i < last ? last - 1 - i : i};
-            frame[i] = from[form];
+    const int kt = h->q->conv.kt;
+    int64_t all = 1;
+    if (kt < 2 || kt > 3) return;
+    for (int i = 0; i < kt; i++) all *= kt + 1;
+    for (int64_t k = 0; k < all * kt; k++) {
+        int from[3], changed = 0;
+        char what[32] = "";
+        int64_t rest = k % all;
+        for (int i = 0; i < kt; i++, rest /= kt + 1) {
+            from[i] = (int)(rest % (kt + 1)) - 1;
+            changed += from[i] != i;
+            snprintf(what + strlen(what), sizeof what - strlen(what),
+                     from[i] < 0 ? "%szeros" : "%s%d", i ? ", " : "", from[i]);
         }
-        hint_try_fault(h, F(.frame = frame), "%s", what[form]);
-    }
-    for (int k = 0; k <= last; k++) {
-        for (int i = 0; i <= last; i++) frame[i] = i == k ? -1 : i;
-        hint_try_fault(h, F(.frame = frame), "frame %d of the window is left "
-                       "out", k);
+        if (changed == k / all + 1)
+            hint_try_fault(h, F(.frame = from), "frames of the window are %s "
+                           "where %s belong", what, kt > 2 ? "0, 1, 2" : "0, 1");
     }
     hint_try_fault(h, F(.first = true), "the first frame repeated where zeros "
                    "belong");
-    if (last == 2) any_frames(h, last + 1);
 }
 
 static void taps(hint *h)

@@ -159,6 +159,23 @@ double hint_left(hint *h, const op_call *q, const void *fault)
                ? hint_measure(h->end, h->end->trial, NULL).rms : INFINITY;
 }
 
+bool hint_solve(hint *h, hint_left_fn left, void *user, double lo, double hi,
+                int steps, double *best)
+{
+    enum { HALVINGS = 32 };
+    double least = INFINITY, step = (hi - lo) / steps;
+    if (hint_settled(h) || (h->chain && h->chain->blind)) return false;
+    for (int i = 0; i <= steps + 2 * HALVINGS; i++) {
+        const bool closer = i > steps;
+        if (closer && i % 2) step /= 2;
+        const double v = !closer ? lo + i * step
+                         : *best + (i % 2 ? step : -step);
+        const double e = left(h, user, v);
+        if (e < least) least = e, *best = v;
+    }
+    return isfinite(least);
+}
+
 void hint_try_each(hint *h, const hint_trial *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -47,6 +47,11 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
 /* What is left, of a chain at its end, when the call under trial is q with this
  * fault. */
 double hint_left(hint *h, const op_call *q, const void *fault);
+/* The number from lo to hi that leaves least: steps first, then the best one's
+ * surroundings, ever closer. False: nothing is looked for any more. */
+typedef double (*hint_left_fn)(hint *h, void *user, double v);
+bool hint_solve(hint *h, hint_left_fn left, void *user, double lo, double hi,
+                int steps, double *best);
 /* A table of faults, tried in its order; lines that are not `when` are left
  * out. Each family has a macro F that makes a fault of its operator. */
 typedef struct hint_trial {

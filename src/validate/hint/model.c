@@ -222,58 +222,47 @@ static void float_waves(hint *h, tt_real *x, double t)
     end->earned = earned;
 }
 
-/* What is left of the error at this time and base. */
-static double at_wave(hint *h, tt_real *x, double t, double base)
+typedef struct wave_trial {
+    tt_real *x;
+    double t;
+    op_call own;
+} wave_trial;
+
+static double time_left(hint *h, void *user, double t)
 {
-    op_call own = *h->q;
-    own.x = x;
-    at_time(x, h->q, t, base, WAVE_RIGHT);
-    return hint_left(h, &own, NULL);
+    wave_trial *w = user;
+    at_time(w->x, h->q, t, 10000, WAVE_RIGHT);
+    return hint_left(h, &w->own, NULL);
 }
 
-/* The number in [lo, hi] that leaves least: steps first, then the best one's
- * surroundings, ever closer. */
-static double solve(hint *h, tt_real *x, double right, bool base, double lo,
-                    double hi, int steps)
+static double base_left(hint *h, void *user, double log)
 {
-    double best = right, least = INFINITY, step = (hi - lo) / steps;
-    for (int i = 0; i <= steps; i++) {
-        const double v = lo + i * step, e = base
-            ? at_wave(h, x, right, tt_exp(v)) : at_wave(h, x, v, 10000);
-        if (e < least) least = e, best = v;
-    }
-    for (int i = 0; i < 40; i++, step /= 2)
-        for (int side = -1; side < 2; side += 2) {
-            const double v = best + side * step / 2, e = base
-                ? at_wave(h, x, right, tt_exp(v)) : at_wave(h, x, v, 10000);
-            if (e < least) least = e, best = v;
-        }
-    return best;
+    wave_trial *w = user;
+    at_time(w->x, h->q, w->t, rint(tt_exp(log)), WAVE_RIGHT);
+    return hint_left(h, &w->own, NULL);
 }
 
 static void times(hint *h)
 {
-    enum { STEPS = 1000 };
     const op_call *q = h->q;
+    double at;
     tt_real *x = tt_scratch(h->ctx, q->n * q->c);
-    op_call own = *q;
     if (!x || q->c < 4 || !h->end) return;
     const double t = time_of(q), right = fabs(t - rint(t)) < 0.01 ? rint(t) : t;
-    own.x = x;
+    wave_trial w = {x, right, *q};
+    w.own.x = x;
     float_waves(h, x, right);
     other_waves(h, x, right);
-    if (hint_settled(h)) return;
-    const double at = solve(h, x, right, false, 0, STEPS, STEPS),
-        whole = fabs(at - rint(at)) < 1e-3 ? rint(at) : at;
-    at_time(x, q, whole, 10000, WAVE_RIGHT);
-    hint_try_call(h, &own, "the pass is made at time %.6g where %.6g belongs",
-                  whole, right);
-    if (hint_settled(h) || right == 0) return;
-    const double log = solve(h, x, right, true, 1, 28, 270),
-        base = rint(tt_exp(log));
-    at_time(x, q, right, base, WAVE_RIGHT);
-    hint_try_call(h, &own, "the base of the time's frequencies is %.6g where "
-                  "10000 belongs", base);
+    if (!hint_solve(h, time_left, &w, 0, 1000, 1000, &at)) return;
+    if (fabs(at - rint(at)) < 1e-3) at = rint(at);
+    time_left(h, &w, at);
+    hint_try_call(h, &w.own, "the pass is made at time %.6g where %.6g belongs",
+                  at, right);
+    if (right == 0 || !hint_solve(h, base_left, &w, 1, 28, 270, &at)) return;
+    base_left(h, &w, at);
+    hint_try_call(h, &w.own, "the base of the time's frequencies is %.6g where "
+                  "10000 belongs (exponents times %.4g)", rint(tt_exp(at)),
+                  at / log(10000));
 }
 
 /* ---- heads --------------------------------------------------------------- */

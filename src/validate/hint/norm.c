@@ -7,50 +7,51 @@
 
 #define F(...) &(norm_fault){__VA_ARGS__}
 
-/* The eps that the row of smallest spread was divided with: from the factor
- * between got and the right result, least squares. */
-static double find_eps(hint *h)
+/* A number of the fault, told by its logarithm. */
+typedef struct number_of {
+    norm_fault f;
+    double *number;
+} number_of;
+
+static double number_left(hint *h, void *user, double v)
 {
-    const op_call *q = h->q;
-    double best = INFINITY, eps = NAN;
-    for (int64_t r = 0; r < q->n; r++) {
-        const tt_real *x = q->x + r * q->c;
-        double mean = 0, square = 0, gw = 0, ww = 0;
-        for (int64_t i = 0; i < q->c; i++) mean += (double)x[i];
-        mean = q->kind == OP_LAYER_NORM ? mean / (double)q->c : 0;
-        for (int64_t i = 0; i < q->c; i++) {
-            const double d = (double)x[i] - mean;
-            const double b = q->kind == OP_LAYER_NORM && q->b
-                                 ? (double)q->b[i] : 0;
-            const double w = h->want[r * q->c + i] - b;
-            square += d * d;
-            gw += (h->got[r * q->c + i] - b) * w;
-            ww += w * w;
-        }
-        const double v = square / (double)q->c, s = gw / ww;
-        if (!(v < best) || !(ww > 0) || !(s > 0)) continue;
-        best = v;
-        eps = (v + q->eps) / (s * s) - v;
-    }
-    if (!(eps > 0)) return eps;
-    const double ten = pow(10, floor(log10(eps) + 0.5));
-    return fabs(eps / ten - 1) < 0.05 ? ten : eps;
+    number_of *n = user;
+    *n->number = pow(10, v);
+    return hint_left(h, h->q, &n->f);
 }
 
-/* A floor or an eps that the norm of the VAE has not. */
-static void channel_eps(hint *h)
+/* An eps, a floor that the norm of the VAE alone has, a count of the squares
+ * are solved for. */
+static void numbers(hint *h)
 {
-    for (int e = 12; e >= 5; e--) {
-        const double eps = pow(10, -e);
-        hint_try_fault(h, F(.outside = true, .other_eps = true, .eps = eps),
-                       "1e-%d is added to the norm (it is a floor of 1e-12)",
-                       e);
-        hint_try_fault(h, F(.other_eps = true, .eps = eps * (double)h->q->c),
-                       "eps 1e-%d is added to the mean square", e);
+    const op_call *q = h->q;
+    const bool channel = q->kind == OP_CHANNEL_NORM;
+    number_of eps = {.f = {.other_eps = true}}, out = eps, floor = {0},
+              count = {0};
+    eps.number = &eps.f.eps;
+    out.number = &out.f.eps;
+    out.f.outside = true;
+    floor.number = &floor.f.floor;
+    count.number = &count.f.count;
+    const struct { number_of *n; bool when; double lo, hi; const char *what; }
+    list[] = {
+        {&eps, true, -13, 0, channel ? "eps, added to the sum of squares,"
+                                     : "eps"},
+        {&out, true, -13, 0, "what is added outside the root"},
+        {&floor, channel, -13, 0, "the floor of the norm"},
+        {&count, !channel, 0, log10((double)q->c) + 1,
+         "what the sum of squares is divided by"}};
+    const double right[] = {channel ? 0 : q->eps, 0, 1e-12, (double)q->c};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        double v;
+        if (!list[i].when || !hint_solve(h, number_left, list[i].n, list[i].lo,
+                                         list[i].hi, 52, &v)) continue;
+        const double by = i < 3 ? pow(10, rint(v)) : rint(pow(10, v));
+        const double x = fabs(pow(10, v) / by - 1) < 0.05 ? by : pow(10, v);
+        *list[i].n->number = x;
+        hint_try_fault(h, &list[i].n->f, "%s is %.3g instead of %.3g",
+                       list[i].what, x, right[i]);
     }
-    for (int e = 11; e >= 2; e--)
-        hint_try_fault(h, F(.floor = pow(10, -e)),
-                       "the norm has a floor of 1e-%d instead of 1e-12", e);
 }
 
 static void parts(hint *h)
@@ -109,16 +110,7 @@ void hint_norm(hint *h)
         {rows, F(.group = GROUP_ALL), "one statistic for all rows"},
     };
     HINT_TRY_EACH(h, first);
-    if (channel) channel_eps(h);
-    /* of a chain the result is not known, from which eps could be found */
-    for (int e = 2; h->chain && !channel && e <= 12; e++)
-        if (fabs(log10(q->eps) + e) > 0.1)
-            hint_try_fault(h, F(.other_eps = true, .eps = pow(10, -e)),
-                           "eps is 1e-%d instead of %.3g", e, q->eps);
-    const double eps = channel || h->chain ? 0 : find_eps(h);
-    if (eps > 0 && eps < 1)
-        hint_try_fault(h, F(.other_eps = true, .eps = eps),
-                       "eps is %.3g instead of %.3g", eps, q->eps);
+    numbers(h);
     HINT_TRY_EACH(h, second);
     parts(h);
     HINT_TRY_EACH(h, third);

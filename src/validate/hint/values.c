@@ -95,6 +95,18 @@ static bool by_chance(const hint *h, int fitted)
     return distinct < 3 * fitted;
 }
 
+/* The factor and the constant, or one of them, that fit n elements. */
+enum { FACTOR = 1, CONSTANT = 2, LINE = 3 };
+
+static void fit_line(const moments *m, int what, double *s, double *add)
+{
+    const double var = m->ww - m->w * m->w / m->n;
+    *s = what == CONSTANT ? 1
+         : what == FACTOR ? m->ww > 0 ? m->gw / m->ww : 1
+         : var > 0 ? (m->gw - m->g * m->w / m->n) / var : 1;
+    *add = what == FACTOR || !(m->n > 0) ? 0 : (m->g - *s * m->w) / m->n;
+}
+
 static void values_factors(hint *h)
 {
     const moments m = sum(h->got, h->want, h->n, 1);
@@ -107,103 +119,61 @@ static void values_factors(hint *h)
         hint_try(h, h->trial, fabs(s - 1) < 1e-3 ? "scaled by %.8g%s"
                                                : "scaled by %.5g%s", s, name);
     if (h->n < 6) return;
-
-    const double var = m.ww - m.w * m.w / m.n;
-    const double shift = (m.g - m.w) / m.n;
-    for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->want[i] + shift;
-    if (!by_chance(h, 1))
-        hint_try(h, h->trial, "the constant %.5g is added", shift);
-    if (var <= 0) return;
-    const double slope = (m.gw - m.g * m.w / m.n) / var;
-    const double at0 = (m.g - slope * m.w) / m.n;
-    name_factor(h, slope, name, sizeof name);
-    for (int64_t i = 0; i < h->n; i++)
-        h->trial[i] = slope * h->want[i] + at0;
-    if (!by_chance(h, 2))
-        hint_try(h, h->trial, "scaled by %.5g%s, and %.5g added", slope, name,
-                 at0);
-}
-
-/* A number of its own for every line: fitted on half of the elements of each
- * and tried on all, because what has to be learned from an element cannot be
- * explained by it. */
-typedef struct lines {
-    int64_t n, len, next, step;      /* of elements: to the next line, in one */
-    double *value, least, most;
-} lines;
-
-/* The constants (or factors) that fit, and the trial they make. */
-static void fit_lines(hint *h, lines *l, bool factor)
-{
-    l->least = INFINITY, l->most = -INFINITY;
-    for (int64_t i = 0; i < l->n; i++) {
-        const int64_t at = i * l->next;
-        const moments m = sum(h->got + at, h->want + at, (l->len + 1) / 2,
-                              2 * l->step);
-        const double v = factor ? (m.ww > 0 ? m.gw / m.ww : 1)
-                                : (m.n != 0 ? (m.g - m.w) / m.n : 0);
-        for (int64_t k = at; k < at + l->len * l->step; k += l->step)
-            h->trial[k] = factor ? h->want[k] * v : h->want[k] + v;
-        l->least = fmin(l->least, v);
-        l->most = fmax(l->most, v);
-        l->value[i] = v;
+    for (int what = CONSTANT; what <= LINE; what++) {
+        double slope, add;
+        fit_line(&m, what, &slope, &add);
+        for (int64_t i = 0; i < h->n; i++)
+            h->trial[i] = slope * h->want[i] + add;
+        if (by_chance(h, what == LINE ? 2 : 1)) continue;
+        name_factor(h, slope, name, sizeof name);
+        if (what == CONSTANT)
+            hint_try(h, h->trial, "the constant %.5g is added", add);
+        else
+            hint_try(h, h->trial, "scaled by %.5g%s, and %.5g added", slope,
+                     name, add);
     }
 }
 
-/* Is it about half of the lines, at least? A few lines that are wrong are told
- * by their place. */
-static bool most_moved(const lines *l, double neutral)
+/* Numbers of its own for every row or channel: fitted on half of the elements
+ * of each and tried on all, because what has to be learned from an element
+ * cannot be explained by it. About half of the lines must be moved: a few are
+ * told by their place. */
+static void every_line(hint *h, bool rows, int what)
 {
-    double far = 0;
+    const int64_t R = h->n / h->c, n = rows ? R : h->c, len = rows ? h->c : R;
+    const int64_t next = rows ? h->c : 1, step = rows ? 1 : h->c;
+    const double neutral = what == FACTOR;
+    double least = INFINITY, most = -INFINITY, far = 0;
+    double *value = hint_doubles(h, n);
     int64_t moved = 0;
-    for (int64_t i = 0; i < l->n; i++)
-        far = fmax(far, fabs(l->value[i] - neutral));
-    for (int64_t i = 0; i < l->n; i++)
-        moved += fabs(l->value[i] - neutral) > far / 16;
-    return 2 * moved >= l->n;
-}
-
-/* A factor and a constant for every channel. */
-static void channels(hint *h)
-{
-    const int64_t R = h->n / h->c;
-    int64_t moved = 0;           /* a few are told by their place             */
-    if (h->c < 2 || R < 12) return;
-    for (int64_t k = 0; k < h->c; k++) {
-        bool any = false;
-        for (int64_t i = k; i < h->n; i += h->c) any |= h->wrong[i];
-        moved += any;
-        const moments m = sum(h->got + k, h->want + k, (R + 1) / 2, 2 * h->c);
-        const double var = m.ww - m.w * m.w / m.n;
-        const double s = var > 0 ? (m.gw - m.g * m.w / m.n) / var : 1;
-        for (int64_t i = k; i < h->n; i += h->c)
-            h->trial[i] = s * h->want[i] + (m.g - s * m.w) / m.n;
+    if (!value || n < 2 || len < (what == LINE ? 12 : 4)) return;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = i * next;
+        const moments m = sum(h->got + at, h->want + at, (len + 1) / 2,
+                              2 * step);
+        double s, add;
+        fit_line(&m, what, &s, &add);
+        for (int64_t k = at; k < at + len * step; k += step)
+            h->trial[k] = s * h->want[k] + add;
+        value[i] = what == FACTOR ? s : add;
+        if (what == LINE) value[i] = fmax(fabs(s - 1) * h->top, fabs(add));
+        least = fmin(least, value[i]);
+        most = fmax(most, value[i]);
+        far = fmax(far, fabs(value[i] - neutral));
     }
-    if (2 * moved >= h->c)
-        hint_try(h, h->trial, "every channel has a factor and a constant of "
-                 "its own: another mean and deviation, or weight and bias?");
-}
-
-static void factors_along(hint *h, bool rows)
-{
-    const int64_t R = h->n / h->c;
-    lines l = rows ? (lines){R, h->c, h->c, 1, NULL, 0, 0}
-                   : (lines){h->c, R, 1, h->c, NULL, 0, 0};
-    if (l.n < 2 || l.len < 4) return;
-    l.value = hint_doubles(h, l.n);
-    if (!l.value) return;
-    fit_lines(h, &l, false);
-    if (most_moved(&l, 0))
-        hint_try(h, h->trial, rows
-                 ? "a constant of its own is added to every row (%.4g .. "
-                   "%.4g)"
-                 : "a constant of its own is added to every channel (%.4g "
-                   ".. %.4g): bias missing, twice, or another's?",
-                 l.least, l.most);
-    fit_lines(h, &l, true);
-    if (most_moved(&l, 1))
+    for (int64_t i = 0; i < n; i++)
+        moved += fabs(value[i] - neutral) > far / 16;
+    const char *one = rows ? "row" : "channel";
+    if (2 * moved < n) return;
+    if (what == FACTOR)
         hint_try(h, h->trial, "every %s is scaled by a factor of its own "
-                 "(%.7g .. %.7g)", rows ? "row" : "channel", l.least, l.most);
+                 "(%.7g .. %.7g)", one, least, most);
+    else if (what == CONSTANT)
+        hint_try(h, h->trial, "a constant of its own is added to every %s "
+                 "(%.4g .. %.4g)", one, least, most);
+    else
+        hint_try(h, h->trial, "every %s has a factor and a constant of its "
+                 "own", one);
 }
 
 static void values_rounded(hint *h)
@@ -270,7 +240,8 @@ void hint_values(hint *h)
     values_factors(h);
     values_rounded(h);
     limited(h);
-    factors_along(h, false);
-    factors_along(h, true);
-    channels(h);
+    for (int what = FACTOR; what <= LINE; what++) {
+        every_line(h, false, what);
+        if (what != LINE) every_line(h, true, what);
+    }
 }

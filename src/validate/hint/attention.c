@@ -168,31 +168,6 @@ static void heads(hint *h)
     HINT_TRY_EACH(h, list);
 }
 
-/* Query i of head 0: how far its first value would be from the candidate's
- * with the first j keys alone, and without them. */
-static void running_sums(const hint *h, int64_t i, double *p, double *head,
-                         double *tail)
-{
-    static const attention_fault none;
-    const tt_attention_args *a = &h->q->attn;
-    const double got = h->got[i * a->H * a->D];
-    double top = -DBL_MAX, all = 0, whole = 0, l = 0, o = 0;
-    plain_logits(p, a, &none, 0, i);
-    for (int64_t j = 0; j < a->N; j++) top = fmax(top, p[j]);
-    for (int64_t j = 0; j < a->N; j++) {
-        p[j] = p[j] == -DBL_MAX ? 0 : tt_exp(p[j] - top);
-        all += p[j];
-        whole += p[j] * (double)a->v[j * a->kv_stride];
-    }
-    for (int64_t j = 0; j <= a->N; j++) {
-        head[j] += l > 0 ? fabs(o / l - got) : 1e300;
-        tail[j] += all - l > 0 ? fabs((whole - o) / (all - l) - got) : 1e300;
-        if (j == a->N) break;
-        l += p[j];
-        o += p[j] * (double)a->v[j * a->kv_stride];
-    }
-}
-
 static void keys_dropped(hint *h, int64_t n, bool last)
 {
     const tt_attention_args *a = &h->q->attn;
@@ -208,32 +183,19 @@ static void keys_dropped(hint *h, int64_t n, bool last)
                        of);
 }
 
-/* Which keys took part: running softmax sums of a few outputs say where the
- * candidate stopped or began. */
+/* Which keys took part. Of a chain all numbers are tried. */
 static void key_range(hint *h)
 {
     const int64_t N = h->q->attn.N, T = h->q->attn.T;
-    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    double *head = hint_doubles(h, 3 * (N + 1));
-    if (!head || N < 2 || hint_settled(h)) return;
-    double *tail = head + N + 1, *p = tail + N + 1;
-    for (int64_t j = 0; j <= N; j++) head[j] = tail[j] = 0;
-    for (int64_t i = 0; i < T; i += T > 16 ? T / 16 : 1)
-        running_sums(h, i, p, head, tail);
-    int64_t stop = N, begin = 0;
-    for (int64_t j = 0; j <= N; j++) {
-        if (head[j] < head[stop]) stop = j;
-        if (tail[j] < tail[begin]) begin = j;
-    }
-    tt_arena_reset(&h->ctx->scratch, mark);
-    /* what a chain's attention gave is not known: all of them are tried */
+    int64_t part[PARTS_MOST];
     const bool all = h->end && call_cost(h->q) * N < WORK_MOST;
-    for (int64_t n = 1; n < N && (n < 2 || all); n++) {
-        keys_dropped(h, n, true);
-        keys_dropped(h, n, false);
+    const int n = hint_parts(N, part);
+    keys_dropped(h, N > T ? T : 0, true);
+    keys_dropped(h, N - T, false);
+    for (int64_t k = 0; k < (all ? N - 1 : n); k++) {
+        keys_dropped(h, all ? k + 1 : part[k], true);
+        keys_dropped(h, all ? k + 1 : part[k], false);
     }
-    keys_dropped(h, N - stop, true);
-    keys_dropped(h, begin, false);
 }
 
 void hint_attention(hint *h)

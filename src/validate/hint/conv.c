@@ -85,12 +85,12 @@ static void conv_missing(hint *h)
 {
     const tt_conv_args *p = &h->q->conv;
     const int64_t C = p->Cin, taps = (int64_t)p->kt * p->kh * p->kw;
-    for (int64_t m = 1; m <= 512; m *= 2) {
-        const int64_t drop = m == 1 ? 1 : C % m;
-        if (drop == 0 || drop >= C || (m > 1 && drop == C % (m / 2))) continue;
-        hint_try_fault(h, F(.drop = drop), "the last %lld of %lld input "
-                       "channels are dropped", (long long)drop, (long long)C);
-    }
+    int64_t part[PARTS_MOST];
+    const int n = hint_parts(C, part);
+    for (int k = 0; k < n; k++)
+        hint_try_fault(h, F(.drop = part[k]), "the last %lld of %lld input "
+                       "channels are dropped", (long long)part[k],
+                       (long long)C);
     for (int64_t s = 0; s < taps && taps > 1; s++)
         hint_try_fault(h, F(.without = s + 1), "tap (%lld, %lld, %lld) of the "
                        "kernel is left out", (long long)(s / (p->kh * p->kw)),

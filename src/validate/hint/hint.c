@@ -182,6 +182,20 @@ void hint_try_each(hint *h, const hint_trial *list, size_t n)
         if (list[i].when) hint_try_fault(h, list[i].fault, "%s", list[i].what);
 }
 
+int hint_parts(int64_t n, int64_t part[PARTS_MOST])
+{
+    int count = 0;
+    for (int i = 0; i < PARTS_MOST; i++) {
+        const int64_t block = (int64_t)4 << i / 2;
+        const int64_t p = i == 0 ? 1 : i == 1 ? n / 2
+                        : i % 2 ? n - block : n % block;
+        bool known = p < 1 || p >= n;
+        for (int k = 0; k < count; k++) known |= part[k] == p;
+        if (!known) part[count++] = p;
+    }
+    return count;
+}
+
 void hint_not_applied(hint *h)
 {
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = (double)h->q->x[i];

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/hint/hint.h"
 
-#include <math.h>
-
 #define F(...) &(linear_fault){__VA_ARGS__}
 
 static void bias(hint *h)
@@ -22,47 +20,18 @@ static void bias(hint *h)
     if (h->q->b) HINT_TRY_EACH(h, list);
 }
 
-/* How far the sums of a sample of wrong outputs would be from the candidate's
- * with the first k terms alone (head), and without them (tail). */
-static void linear_running_sums(const hint *h, const tt_real *w, int64_t i,
-                                double *head, double *tail)
-{
-    const op_call *q = h->q;
-    const int64_t o = h->c, step = h->n > 64 ? h->n / 64 : 1;
-    for (int64_t k = 0; k <= i; k++) head[k] = tail[k] = 0;
-    for (int64_t at = 0; at < h->n; at += step) {
-        if (!h->wrong[at]) continue;
-        const tt_real *x = q->x + at / o * i, *row = w + at % o * i;
-        const double b = q->b ? (double)q->b[at % o] : 0;
-        double s = 0;
-        for (int64_t k = 0; k <= i; k++) {
-            head[k] += fabs(s + b - h->got[at]);
-            tail[k] += fabs(h->want[at] - s - h->got[at]);
-            if (k < i) s += (double)x[k] * (double)row[k];
-        }
-    }
-}
-
 static void cut_sum(hint *h, int64_t i)
 {
-    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    double *head = hint_doubles(h, i + 1), *tail = hint_doubles(h, i + 1);
-    const tt_real *w = plain_weight(h->ctx, h->q->w);
-    if (!head || !tail || !w || i < 2) return;
-    linear_running_sums(h, w, i, head, tail);
-    int64_t stop = 0, begin = 0;
-    for (int64_t k = 0; k <= i; k++) {
-        if (head[k] <= head[stop]) stop = k;
-        if (tail[k] < tail[begin]) begin = k;
-    }
-    tt_arena_reset(&h->ctx->scratch, mark);
-    if (stop < i && stop > 0)
-        hint_try_fault(h, F(.tail = i - stop), "the last %lld of %lld terms of "
-                       "the sums are dropped", (long long)(i - stop),
+    int64_t part[PARTS_MOST];
+    const int n = hint_parts(i, part);
+    for (int k = 0; k < n; k++) {
+        hint_try_fault(h, F(.tail = part[k]), "the last %lld of %lld terms of "
+                       "the sums are dropped", (long long)part[k],
                        (long long)i);
-    if (begin > 0 && begin < i)
-        hint_try_fault(h, F(.head = begin), "the first %lld of %lld terms of "
-                       "the sums are dropped", (long long)begin, (long long)i);
+        hint_try_fault(h, F(.head = part[k]), "the first %lld of %lld terms of "
+                       "the sums are dropped", (long long)part[k],
+                       (long long)i);
+    }
     hint_try_fault(h, F(.twice = 1), "term 0 of the sums is counted twice");
     hint_try_fault(h, F(.twice = i), "term %lld of the sums is counted twice",
                    (long long)(i - 1));

@@ -56,14 +56,12 @@ static void numbers(hint *h)
 
 static void parts(hint *h)
 {
-    const int64_t c = h->q->c, part[] = {
-        c / 2, c - 1, c - c % 4, c - c % 8, c - c % 16, c - c % 32,
-        c - c % 64, c < 512 ? 0 : 512};
-    for (size_t k = 0; k < sizeof part / sizeof *part; k++)
-        if (part[k] > 0 && part[k] < c)
-            hint_try_fault(h, F(.part = part[k]), "statistics over the first "
-                           "%lld of %lld channels", (long long)part[k],
-                           (long long)c);
+    int64_t part[PARTS_MOST];
+    const long long c = h->q->c;
+    const int n = hint_parts(c, part);
+    for (int k = 0; k < n; k++)
+        hint_try_fault(h, F(.part = c - part[k]), "statistics over the first "
+                       "%lld of %lld channels", c - (long long)part[k], c);
 }
 
 void hint_norm(hint *h)

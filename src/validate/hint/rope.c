@@ -31,28 +31,24 @@ static void rope_positions(hint *h)
             else if (step)
                 hint_try_fault(h, &f, "all positions off by %+d", step);
         }
-    static const int order[][3] = {{0, 2, 1}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0},
-                                   {2, 0, 1}, {0, 0, 0}, {0, 1, 1}, {0, 0, 2}};
-    for (size_t o = 0; o < sizeof order / sizeof order[0]; o++)
-        hint_try_fault(h, F(.axis = order[o]), "axes of the positions: %s, %s, "
-                       "%s where frame, row, column belong",
-                       axis_name[order[o][0]], axis_name[order[o][1]],
-                       axis_name[order[o][2]]);
+    for (int k = 0; k < 27; k++) {
+        const int o[] = {k / 9, k / 3 % 3, k % 3};
+        if (o[0] != 0 || o[1] != 1 || o[2] != 2)
+            hint_try_fault(h, F(.axis = o), "axes of the positions: %s, %s, "
+                           "%s where frame, row, column belong",
+                           axis_name[o[0]], axis_name[o[1]], axis_name[o[2]]);
+    }
 }
 
-/* Of c pairs each axis has a third; who has what is left over? Or frames have
- * half of them, or an eighth. */
+/* Who has how many pairs? At least two of the axes have as many. */
 static void splits(hint *h)
 {
-    const int64_t c = h->q->D / 2, third = c / 3, more = third + (c % 3 == 2);
-    const int64_t *right = h->q->table->pairs, list[][3] = {
-        {third, third, c - 2 * third}, {third, c - 2 * third, third},
-        {c - 2 * more, more, more}, {more, more, c - 2 * more},
-        {c - 2 * (c / 4), c / 4, c / 4}, {c - 2 * (7 * c / 16), 7 * c / 16,
-                                          7 * c / 16}};
-    for (size_t i = 0; c >= 4 && i < sizeof list / sizeof list[0]; i++) {
-        const int64_t *n = list[i];
-        if (memcmp(n, right, sizeof list[i]))
+    const int64_t c = h->q->D / 2, *right = h->q->table->pairs;
+    for (int64_t i = 0; i < 3 * c; i++) {
+        const int64_t two = i / 3, rest = c - 2 * two;
+        int64_t n[] = {two, two, two};
+        n[i % 3] = rest;
+        if (rest > 0 && memcmp(n, right, sizeof n))
             hint_try_fault(h, F(.pairs = n), "pairs split %lld, %lld, %lld "
                            "between frame, row and column, where %lld, %lld, "
                            "%lld belong", (long long)n[0], (long long)n[1],
@@ -246,10 +242,10 @@ void hint_rope(hint *h)
     hint_try_fault(h, F(.form = ROPE_EXCHANGED), "sine and cosine exchanged");
     rope_positions(h);
     HINT_TRY_EACH(h, others);
-    splits(h);
     /* a thousand trials: only of what is quickly done, not after a pass */
     if (h->chain ? h->chain->blind || h->chain->trials < TRIALS
                  : call_cost(h->q) > WORK_MOST) return;
+    splits(h);
     for (int n = 1; n < 5 && !hint_settled(h); n++) forms(h, n);
     if (!hint_settled(h)) angles(h);
 }

@@ -134,6 +134,8 @@ void hint_window(hint *h);
 enum { OTHER_STAGES = 4 };
 void hint_other(hint *h, const char *name, int stage);
 void hint_other_block(hint *end, chain *c);
+/* Weights, keys and values in fewer bits (stored.c). */
+void hint_stored(hint *end, chain *c);
 /* Means and deviations of several frames (columns.c); true: one explains it. */
 bool hint_pool(hint *end, const chain *c, const char *name);
 /* Is this link the sum of a modulation that others of the chain read? */

@@ -446,6 +446,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         const bool before = end.fits;
         if (!before) hint_other_block(&end, c);
         if (end.fits && !before) snprintf(of, sizeof of, "another block");
+        if (!end.fits) hint_stored(&end, c);
     }
     if (wrong)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--) {

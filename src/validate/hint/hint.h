@@ -91,7 +91,7 @@ void hint_order(hint *h);         /* of the data alone: what stands where     */
 
 /* An array [dim] that lies in memory with its axes in another order: element i
  * of what lies there is element hint_axes_from(a, i) of the right one. */
-enum { AXES_MOST = 4 };
+enum { AXES_MOST = 6 };
 typedef struct hint_axes {
     int n;
     int64_t dim[AXES_MOST];
@@ -104,6 +104,8 @@ typedef void (*hint_axes_fn)(void *user, const hint_axes *a);
 /* All orders of its axes, of rows as frames, height and width, and of its last
  * axis as two or three. */
 void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user);
+/* Of rows of patches: frame, row, column, channel, and both of the patch. */
+void hint_patch_axes(int64_t rows, int64_t c, hint_axes_fn fn, void *user);
 
 /* "rows", "head": what stands along an axis. */
 const char *hint_axis(const hint *h, int axis, bool many, char *buf,

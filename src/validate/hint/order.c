@@ -238,6 +238,17 @@ static void rows_split(int64_t R, int64_t c, hint_axes_fn fn, void *user)
         }
 }
 
+void hint_patch_axes(int64_t rows, int64_t c, hint_axes_fn fn, void *user)
+{
+    for (int64_t f = 2; f <= FRAMES && c % 4 == 0; f++)
+        for (int64_t r = 2; rows % f == 0 && r <= rows / f; r++) {
+            hint_axes a = AXES(f, r, rows / f / r, c / 4, 2, 2);
+            if (rows / f % r == 0)
+                orders(&a, 6, "[frame, row, column, channel, y, x] is %s "
+                       "belongs", fn, user);
+        }
+}
+
 void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user)
 {
     int64_t R = 1;
@@ -246,7 +257,7 @@ void hint_all_axes(int rank, const int64_t *dim, hint_axes_fn fn, void *user)
     if (rank < 1) return;
     const int64_t c = dim[rank - 1];
     a.both = true;
-    if (rank <= AXES_MOST)
+    if (rank <= 4)
         orders(&a, a.n, "axes transposed: %s belongs", fn, user);
     rows_split(R, c, fn, user);
     channels_split(R, c, fn, user);

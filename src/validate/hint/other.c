@@ -354,6 +354,8 @@ static void other_operand(hint *h, const char *name, const tt_real *at,
     if ((at && !was) || !(a.mine = tt_scratch(h->ctx, a.n))) return;
     if (order) {
         hint_all_axes(rank, dim, other_order, &a);
+        if (strstr(name, "patch"))
+            hint_patch_axes(dim[0], dim[1], other_order, &a);
         return;
     }
     through_functions(&a);
@@ -383,6 +385,38 @@ static void other_arrays(hint *h, const char *name, bool order)
         other_operand(h, strstr(name, "tokens") ? "order of a patch (channel, "
                       "row, column)" : "its input", q->x, 2, dim, order);
     if (q->y) other_operand(h, "what is added", q->y, 2, dim, order);
+}
+
+/* Heads are split, and joined again, with their channels first, or another
+ * number of them. */
+static void other_split(hint *h)
+{
+    const tt_attention_args *a = &h->q->attn;
+    const int64_t row = a->H * a->D, rows[] = {a->T, a->N, a->N};
+    const tt_real *const from[] = {a->q, a->k, a->v};
+    op_call own = *h->q;
+    const tt_real **const to[] = {&own.attn.q, &own.attn.k, &own.attn.v};
+    double *y = hint_doubles(h, h->n);
+    if (a->q_stride != row || a->kv_stride != row) return;
+    for (int64_t f = 2; y && f < row && !hint_settled(h); f++) {
+        if (row % f) continue;
+        const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+        for (int k = 0; k < 3; k++) {
+            tt_real *x = tt_scratch(h->ctx, rows[k] * row);
+            for (int64_t i = 0; x && i < rows[k] * row; i++)
+                x[i] = from[k][i / row * row + i % row % (row / f) * f
+                               + i % row / (row / f)];
+            *to[k] = x;
+        }
+        if (!h->ctx->status) plain_call(h->ctx, &own, NULL, y);
+        for (int64_t i = 0; i < h->n; i++)
+            h->trial[i / row * row + i % row % (row / f) * f
+                     + i % row / (row / f)] = y[i];
+        hint_try(h, h->trial, "channels are read as [%lld, %lld], and written "
+                 "so, where [%lld, %lld] belongs", (long long)(row / f),
+                 (long long)f, (long long)a->H, (long long)a->D);
+        tt_arena_reset(&h->ctx->scratch, mark);
+    }
 }
 
 /* Keys and values of attention in another block. */
@@ -435,6 +469,7 @@ void hint_other(hint *h, const char *name, int stage)
     if (stage == 1) other_weights(h);
     else if (stage == 2) other_results(h);
     else other_arrays(h, name, stage == OTHER_STAGES);
+    if (stage == OTHER_STAGES && h->q->kind == OP_ATTENTION) other_split(h);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 

@@ -77,7 +77,7 @@ X(ATT_BIAS_OFF, "attention", "relative bias off by one", "off by one")         \
 X(ATT_HEADS, "attention", "K and V of the next head",                          \
   "K and V of another head")                                                   \
 X(ATT_LAYOUT, "attention", "result written as [D, H]",                         \
-  "heads and channels exchanged")                                              \
+  "channels transposed")                                                       \
 X(ATT_LAST_KEY, "attention", "last key left out", "last key is dropped")       \
 X(ATT_BLOCK, "attention", "last, partial block of 512 keys left out",          \
   "keys are dropped|key is dropped")                                           \

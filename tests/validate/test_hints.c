@@ -120,10 +120,10 @@ static void order(void)
     says("axes transposed");
     /* the same where heads and channels are one axis */
     EACH(t, h, d) got[(t * D + d) * H + h] = want[at(t, h, d)];
-    says_shape("heads and channels exchanged: [10, 4] where [4, 10]", 2,
+    says_shape("channels transposed: [10, 4] where [4, 10]", 2,
                (int64_t[]){T, H * D});
     EACH(t, h, d) got[at(t, h, d)] = want[at(T - 1 - t, h, d)];
-    says("axis 0 indices in reverse order");
+    says("axis-0 slices in reverse order");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, (d + D / 2) % D)];
     says("halves of the channels are exchanged");
     EACH(t, h, d)
@@ -132,9 +132,9 @@ static void order(void)
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, d ^ 1)];
     says("neighbouring channels exchanged");
     EACH(t, h, d) got[at(t, h, d)] = t < 3 ? 9 : want[at(t - 3, h, d)];
-    says("axis 0 indices shifted by 3");
+    says("axis-0 slices shifted by 3");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, (h + 1) % H, d)];
-    says("axis 1 indices shifted by -1, around the end");
+    says("axis-1 slices shifted by -1, around the end");
     /* [T, H, D] with T = 3 frames of 4: transposed inside */
     EACH(t, h, d) got[at(t % 4 * 3 + t / 4, h, d)] = want[at(t, h, d)];
     says_shape("rows are [4, 3] where [3, 4]", 2, (int64_t[]){T, H * D});
@@ -152,11 +152,11 @@ static void places(void)
     got[at(5, 2, 1)] = NAN;
     says("one element alone, [5, 2, 1]: 1 NaN");
     EACH(t, h, d) if (t >= 9) got[at(t, h, d)] = 0;
-    says("zero (not computed?), only the last 3 axis 0 indices of 12");
+    says("zero (not computed?), only the last 3 axis-0 slices of 12");
     EACH(t, h, d) if (d == 4) got[at(t, h, d)] *= -1;
     says("sign flipped, only channel 4 of 10");
     EACH(t, h, d) if (h == 2) got[at(t, h, d)] = 0.25 * want[at(t, h, d)];
-    says("only axis 1 index 2 of 4: scaled by 0.25");
+    says("only axis-1 slice 2 of 4: scaled by 0.25");
     EACH(t, h, d)
         if (t == 2 || t == 7) got[at(t, h, d)] = want[at(9 - t, h, d)];
     says("2 and 7 are exchanged");

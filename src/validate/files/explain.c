@@ -27,7 +27,7 @@
 #define PASSES 6                       /* whose keys and values are kept      */
 #define BLIND_MOST ((int64_t)1 << 31)  /* of all trials after a pass          */
 #define KINDS_MOST 64
-#define SUM_MOST ((size_t)1 << 24)     /* bytes of a modulation               */
+#define NEAR_BYTES ((size_t)1 << 24)   /* of a result that is kept            */
 
 struct tt_explain {
     tt_ops table, plain;       /* of the class, and f32                       */
@@ -51,8 +51,7 @@ struct tt_explain {
     int nth[OP_KINDS];         /* ... of each kind                            */
     chain_other last_keys;
     tt_arena blocks[OTHERS_MOST];      /* of chain.block                      */
-    tt_arena near[NEAR_MOST], of_time; /* of chain.near, chain.e0             */
-    tt_arena turn;             /* of chain.turn                               */
+    tt_arena near[NEAR_MOST + 1], turn;  /* of chain.near, chain.turn        */
     int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
@@ -182,44 +181,29 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     return ctx->status ? NULL : l;
 }
 
-/* The modulation, or another sum, of which later calls may read rows. */
-static void keep_sum(tt_explain *e, tt_ctx *ctx, const chain_link *l)
-{
-    if (l->q.kind != OP_ADD || e->c.sums == SUMS_MOST || l->bytes > SUM_MOST)
-        return;
-    chain_sum *s = &e->c.sum[e->c.sums];
-    *s = (chain_sum){.was = l->out_was, .bytes = l->bytes,
-                     .count = call_count(&l->q),
-                     .copy = copy_of(ctx, &e->lasting, l->out_was, l->bytes)};
-    e->c.sums += s->copy != NULL;
-}
-
 static void end_link(tt_explain *e, tt_ctx *ctx, chain_link *l)
 {
     if (!l || ctx->status) return;
-    keep_sum(e, ctx, l);
     l->out = explain_kept(e, ctx, l->out_was, l->bytes);
     e->c.n += l->out != NULL;
 }
 
-/* The result of any call, as long as no more than SUM_MOST bytes. */
+/* The result of any call, as long as no more than NEAR_BYTES. */
 static void keep_near(tt_explain *e, tt_ctx *ctx, op_kind kind,
                       const void *args)
 {
     op_call q;
-    chain *c = &e->c;
-    const void *out = call_take(&q, kind, args);
+    const char *out = call_take(&q, kind, args);
     const size_t bytes = call_out_bytes(&q);
     const bool time = kind == OP_LINEAR && q.w->dim[0] == 6 * q.w->dim[1];
-    if (e->blind || e->done || ctx->status || bytes > SUM_MOST
+    if (e->blind || e->done || ctx->status || bytes > NEAR_BYTES
         || call_out_is_double(&q)
         || (kind == OP_LINEAR && !time && q.w->dim[0] != q.w->dim[1])) return;
-    const int at = c->nears++ % NEAR_MOST;
-    chain_near *r = time ? &c->e0 : &c->near[at];
-    tt_arena *mem = time ? &e->of_time : &e->near[at];
-    tt_arena_free(mem);
-    *r = (chain_near){kind, call_count(&q), copy_of(ctx, mem, out, bytes)};
-    if (!r->copy) r->count = 0;
+    const int at = time ? NEAR_MOST : e->c.nears++ % NEAR_MOST;
+    tt_arena_free(&e->near[at]);
+    e->c.near[at] = (chain_near){kind, out, call_count(&q),
+                                 copy_of(ctx, &e->near[at], out, bytes)};
+    if (!e->c.near[at].copy) e->c.near[at].count = 0;
 }
 
 /* ---- the same elsewhere -------------------------------------------------- */
@@ -658,8 +642,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
         tt_arena_free(&e->of_keys[i]);
     }
     for (int i = 0; i < OTHERS_MOST; i++) tt_arena_free(&e->blocks[i]);
-    for (int i = 0; i < NEAR_MOST; i++) tt_arena_free(&e->near[i]);
-    tt_arena_free(&e->of_time);
+    for (int i = 0; i <= NEAR_MOST; i++) tt_arena_free(&e->near[i]);
     tt_arena_free(&e->turn);
     tt_arena_free(&e->keys);
     tt_arena_free(&e->lasting);

@@ -14,8 +14,8 @@
 
 #include "validate/hint/hint.h"
 
-enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4, LIKES_MOST = 2048,
-       NEAR_MOST = 16 };
+enum { LINKS_MOST = 24, OTHERS_MOST = 8, LIKES_MOST = 2048,
+       NEAR_MOST = 32 };
 
 /* One call: copies of what it read, and of its result. */
 typedef struct chain_link {
@@ -29,9 +29,11 @@ typedef struct chain_link {
     int like;                /* its weights in chain.like; -1: it has none    */
 } chain_link;
 
-/* The result of a call shortly before, which a port may read by mistake. */
+/* The result of a call shortly before, which a port may read by mistake; of
+ * `add`, perhaps the modulation that later ones read rows of. */
 typedef struct chain_near {
     op_kind kind;
+    const char *was;
     int64_t count;
     tt_real *copy;
 } chain_near;
@@ -50,15 +52,6 @@ typedef struct chain_other {
     op_call q;
     char path[96];
 } chain_other;
-
-/* A result of `add`, which may be the modulation that later ones read rows of.
- */
-typedef struct chain_sum {
-    const char *was;
-    size_t bytes;
-    const tt_real *copy;
-    int64_t count;
-} chain_sum;
 
 /* Who is told of mistakes that a check would not have seen. */
 typedef struct chain_blind {
@@ -79,16 +72,14 @@ typedef struct chain {
     size_t end_bytes, end_size;  /* size of an element                        */
     int at;                  /* the link under trial                          */
     bool together;           /* all calls of its kind make the same mistake   */
-    int others, sums;        /* latest last; of attention, of its keys' rope,
-                                and of the sums of modulations                */
+    int others;              /* latest last; of attention, of its keys' rope  */
     chain_other other[OTHERS_MOST], keys[OTHERS_MOST];
-    chain_sum sum[SUMS_MOST];
     int blocks, likes;       /* attention of other blocks, in this pass       */
     chain_other block[OTHERS_MOST];
     chain_like *like;
-    chain_near near[NEAR_MOST];        /* a ring; at nears % NEAR_MOST        */
+    chain_near near[NEAR_MOST + 1];    /* a ring; at nears % NEAR_MOST; last
+                                          the projected time                  */
     int nears;
-    chain_near e0;           /* the projected time                            */
     op_call turn;            /* the latest rope call; pos NULL: none          */
     int64_t tried;           /* mistakes                                      */
     int64_t trials;          /* that may still be made of arrays in any order */

@@ -80,7 +80,8 @@ static void pool_trial(hint *end, const pool *p, pool_form form, int64_t width)
 
 bool hint_pool(hint *end, const chain *c, const char *name)
 {
-    static const struct { bool sd; pool_form form; const char *what; } list[] = {
+    static const struct { bool sd; pool_form form; const char *what; }
+    list[] = {
         {false, POOL_MEAN, "mean"},
         {false, POOL_MEAN_SIZE, "mean of absolute values"},
         {false, POOL_MIDDLE, "middle of the least and the largest value"},

@@ -60,7 +60,8 @@ static void conv_frames(hint *h)
         }
         if (changed == k / all + 1)
             hint_try_fault(h, F(.frame = from), "frames of the window are %s "
-                           "where %s belong", what, kt > 2 ? "0, 1, 2" : "0, 1");
+                           "where %s belong", what,
+                           kt > 2 ? "0, 1, 2" : "0, 1");
     }
     hint_try_fault(h, F(.first = true), "the first frame repeated where zeros "
                    "belong");

@@ -20,6 +20,7 @@
 #define TIMES_EARNED 4   /* what an explanation may leave, in units of earned */
 #define TIMES_SMALLER 20
 #define LEAST_SMALLER 3
+#define FEWEST 8         /* results of a call, that explain anything else     */
 #define TRIALS_WORK ((int64_t)1 << 32)
 
 double *hint_doubles(hint *h, int64_t n)
@@ -59,7 +60,8 @@ static residue hint_measure(const hint *h, const double *trial,
 
 static bool explains(const hint *h, const residue *r)
 {
-    if (!(r->rms * LEAST_SMALLER <= h->error)) return false;
+    if (!(r->rms * LEAST_SMALLER <= h->error) || (h->q && h->n < FEWEST))
+        return false;
     return r->max <= TIMES_EARNED * h->earned ||
            r->rms * TIMES_SMALLER <= h->error;
 }
@@ -443,9 +445,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         int64_t work = 1;
         for (int i = 0; i < c->n; i++) work += call_cost(&c->link[i].q);
         c->trials = TRIALS_WORK / work;
-        const bool before = end.fits;
-        if (!before) hint_other_block(&end, c);
-        if (end.fits && !before) snprintf(of, sizeof of, "another block");
+        if (!end.fits) hint_other_block(&end, c);
         if (!end.fits) hint_stored(&end, c);
     }
     if (wrong)

@@ -21,12 +21,14 @@ static bool ends_with(const char *s, const char *end)
 /* ---- rows of the modulation ---------------------------------------------- */
 
 /* The sum whose row an operand is; NULL: not known. */
-static const chain_sum *sum_of(const chain *c, const void *operand)
+static const chain_near *sum_of(const chain *c, const void *operand)
 {
     const char *was = chain_was(c, operand);
-    for (int i = c->sums - 1; was && i >= 0; i--)
-        if (was >= c->sum[i].was && was < c->sum[i].was + c->sum[i].bytes)
-            return &c->sum[i];
+    for (int i = 0; was && i < NEAR_MOST; i++) {
+        const chain_near *s = &c->near[i];
+        if (s->kind == OP_ADD && s->count && was >= s->was
+            && was < s->was + s->count * (int64_t)sizeof *s->copy) return s;
+    }
     return NULL;
 }
 
@@ -38,14 +40,14 @@ const char *chain_row_name(int64_t row, int64_t rows)
     return rows == 6 ? six[row] : two[row];
 }
 
-static int64_t model_row_of(const chain *c, const chain_sum *s,
+static int64_t model_row_of(const chain *c, const chain_near *s,
                             const void *operand, int64_t width)
 {
     return (chain_was(c, operand) - s->was)
            / ((int64_t)sizeof(tt_real) * width);
 }
 
-static void rows_of_modulate(hint *h, const chain_sum *s, int64_t rows)
+static void rows_of_modulate(hint *h, const chain_near *s, int64_t rows)
 {
     const op_call *q = h->q;
     const int64_t scale = model_row_of(h->chain, s, q->a, q->c);
@@ -67,7 +69,7 @@ static void rows_of_modulate(hint *h, const chain_sum *s, int64_t rows)
 static void rows_of_modulation(hint *h)
 {
     const op_call *q = h->q;
-    const chain_sum *s = sum_of(h->chain, q->a);
+    const chain_near *s = sum_of(h->chain, q->a);
     const int64_t rows = s ? s->count / q->c : 0;
     if (q->n > q->rows || (rows != 6 && rows != 2)) return;
     if (q->kind == OP_MODULATE) {
@@ -82,55 +84,6 @@ static void rows_of_modulation(hint *h)
             hint_try_call(h, &own, "takes %s of the modulation where %s "
                           "belongs", chain_row_name(i, rows),
                           chain_row_name(gate, rows));
-    }
-}
-
-/* Of a sum: the table of another block, what is added through SiLU first; of a
- * residual: a gate that does not belong. */
-static void sums(hint *h)
-{
-    const op_call *q = h->q;
-    const chain *c = h->chain;
-    const int64_t n = q->n * q->c;
-    op_call own = *q;
-    tt_real *x = tt_scratch(h->ctx, n);
-    own = *q;
-    own.x = x;
-    for (int64_t i = 0; x && i < n; i++)
-        x[i] = q->x[i] / (1 + (tt_real)tt_exp(-(double)q->x[i]));
-    if (x && chain_modulation(c, c->at))
-        hint_try_call(h, &own, "SiLU is applied to the time embedding first");
-    own = *q;
-    own.y = x;
-    for (int k = 0; x && k < c->sums; k++) {
-        const chain_sum *s = &c->sum[k];
-        const int64_t width = h->end->c, rows = s->count / width;
-        if ((rows != 6 && rows != 2) || n % width || s->count % width) continue;
-        for (int64_t r = 0; r < rows; r++) {
-            for (int64_t i = 0; i < n; i++)
-                x[i] = q->y[i] * s->copy[r * width + i % width];
-            hint_try_call(h, &own, "%s of the modulation is applied where none "
-                          "belongs", chain_row_name(r, rows));
-        }
-    }
-}
-
-/* GELU of the factor that has none, and none of the other. */
-static void model_other_factor(hint *h)
-{
-    const op_call *q = h->q;
-    const chain *c = h->chain;
-    const int64_t n = q->n * q->c;
-    double *y = hint_doubles(h, n);
-    for (int i = 0; y && i < c->at; i++) {
-        const chain_link *l = &c->link[i];
-        op_call gelu = l->q;
-        if (gelu.kind != OP_GELU_TANH || gelu.n * gelu.c != n) continue;
-        gelu.x = q->x;
-        plain_call(h->ctx, &gelu, NULL, y);
-        for (int64_t k = 0; k < n; k++) y[k] *= (double)l->q.x[k];
-        hint_try(h, y, "GELU is applied to the other factor (gate and fc1 "
-                 "exchanged)");
     }
 }
 
@@ -300,8 +253,6 @@ void hint_model(hint *h, const char *name)
     switch (q->kind) {
     case OP_ATTENTION: hint_window(h); break;
     case OP_MODULATE: case OP_GATE_ADD: rows_of_modulation(h); break;
-    case OP_ADD: sums(h); break;
-    case OP_MUL: model_other_factor(h); break;
     case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
     case OP_LINEAR:
         if (ends_with(name, "/e")) times(h);

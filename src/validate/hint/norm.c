@@ -40,7 +40,7 @@ static void numbers(hint *h)
         {&out, true, -13, 0, "what is added outside the root"},
         {&floor, channel, -13, 0, "the floor of the norm"},
         {&count, !channel, 0, log10((double)q->c) + 1,
-         "what the sum of squares is divided by"}};
+         "the divisor of the sum of squares"}};
     const double right[] = {channel ? 0 : q->eps, 0, 1e-12, (double)q->c};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         double v;

@@ -202,8 +202,8 @@ static void channels_split(int64_t R, int64_t c, hint_axes_fn fn, void *user)
         hint_axes a = AXES(R, f, c / f);
         orders(&a, 2, f == 2 ? "interleaved pairs where halves of the channels "
                "belong" : 2 * f == c ? "halves of the channels where "
-               "interleaved pairs belong" : "heads and channels exchanged: %s "
-               "belongs", fn, user);
+               "interleaved pairs belong" : "channels transposed: %s belongs",
+               fn, user);
         orders(&a, 3, "axes transposed: %s belongs", fn, user);
     }
     for (int64_t f = 2; f < c; f++)

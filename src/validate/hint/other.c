@@ -137,24 +137,36 @@ static void fused(hint *h, const op_call *q, int first, int parts, int at)
     }
 }
 
-/* An operand is what another operator gave. */
+/* An operand is what another operator gave, or a row of that. */
 static void other_near(hint *h, const char *what, const tt_real *at, int64_t n)
 {
     const chain *c = h->chain;
-    for (int i = 0; at && i < NEAR_MOST; i++) {
+    for (int i = 0; at && i <= NEAR_MOST; i++) {
         const chain_near *r = &c->near[i];
-        op_call own = *h->q;
-        if (r->count != n || !memcmp(r->copy, at, (size_t)n * sizeof *at))
-            continue;
-        void *const from[] = {(void *)(uintptr_t)at}, *const to[] = {r->copy};
-        chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
         char of[48];
-        snprintf(of, sizeof of, "%s", op_name(r->kind));
+        snprintf(of, sizeof of, "%s", i < NEAR_MOST ? op_name(r->kind)
+                                                   : "the projected time (e0)");
         for (int k = 0; k < c->n; k++)
-            if (c->link[k].bytes == (size_t)n * sizeof *at
+            if (r->count == n && c->link[k].bytes == (size_t)n * sizeof *at
                 && !memcmp(c->link[k].out, r->copy, c->link[k].bytes))
                 chain_link_name(c, k, false, of, sizeof of);
-        hint_try_call(h, &own, "%s is the result of %s", what, of);
+        const int64_t half = n > 1 ? n / 2 : 1;
+        for (int64_t k = 0; k + half <= r->count && r->count <= 6 * n;
+             k += half) {
+            op_call own = *h->q;
+            void *const from[] = {(void *)(uintptr_t)at};
+            void *to[] = {r->copy + k};
+            if (r->count > n) {          /* in both of two rows */
+                tt_real *x = to[0] = tt_scratch(h->ctx, n);
+                for (int64_t j = 0; x && j < n; j++)
+                    x[j] = r->copy[k + j % half];
+            }
+            if (h->ctx->status || (r->count == n && k)
+                || !memcmp(to[0], at, (size_t)n * sizeof *at)) continue;
+            chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
+            hint_try_call(h, &own, "%s is %s%s", what, r->count > n
+                          ? "a row of " : "the result of ", of);
+        }
     }
 }
 
@@ -173,29 +185,6 @@ static void bias_apart(hint *h)
             h->trial[k] += (double)l->b[k % q->c] * (1 - (double)q->a[g]);
         }
         hint_try(h, h->trial, "the gate is applied before the bias is added");
-    }
-}
-
-/* The head has rows of the projected time for the time. */
-static void projected(hint *h)
-{
-    const op_call *q = h->q;
-    const chain_near *e0 = &h->chain->e0;
-    const int64_t n = q->n * q->c, dim = n / 2;
-    if (q->kind != OP_ADD || e0->count % 6 || e0->count / 6 != dim) return;
-    for (int r = 0; r < 5; r++) {
-        op_call own = *q;
-        own.x = e0->copy + r * dim;
-        hint_try_call(h, &own, "rows %d and %d of the projected time (e0) are "
-                      "taken where the time (e) belongs", r, r + 1);
-    }
-    tt_real *x = tt_scratch(h->ctx, n);
-    for (int r = 0; x && r < 6; r++) {
-        op_call own = *q;
-        own.x = x;
-        for (int64_t i = 0; i < n; i++) x[i] = e0->copy[r * dim + i % dim];
-        hint_try_call(h, &own, "row %d of the projected time (e0) is taken "
-                      "where the time (e) belongs", r);
     }
 }
 
@@ -310,10 +299,11 @@ static void through_model(const other_array *a)
 {
     const chain *c = a->h->chain;
     char what[96];
-    for (int k = 0; k < c->sums; k++) {
-        const chain_sum *s = &c->sum[k];
+    for (int k = 0; k < NEAR_MOST; k++) {
+        const chain_near *s = &c->near[k];
         const int64_t rows = s->count / a->c;
-        if ((rows != 6 && rows != 2) || s->count % a->c) continue;
+        if (s->kind != OP_ADD || (rows != 6 && rows != 2) || s->count % a->c)
+            continue;
         for (int64_t i = 0; i < rows * rows; i++) {
             const tt_real *up = s->copy + i % rows * a->c;
             if (i / rows == i % rows) continue;
@@ -377,7 +367,12 @@ static void other_arrays(hint *h, const char *name, bool order)
         other_operand(h, "K", a->k, 3, (int64_t[]){K, a->H, a->D}, order);
         other_operand(h, "V", a->v, 3, (int64_t[]){K, a->H, a->D}, order);
     }
-    const int64_t dim[] = {q->n, q->c};
+    int64_t dim[] = {q->n, q->c};
+    for (int i = 0; q->n == 1 && i < h->chain->n; i++) {
+        const op_call *o = &h->chain->link[i].q;     /* a sum knows no rows */
+        if (o->kind == OP_LAYER_NORM && q->c % o->c == 0)
+            dim[0] = q->c / o->c, dim[1] = o->c;
+    }
     if (q->kind == OP_CONV && v->frame[v->kt - 1])
         other_operand(h, "its input", v->frame[v->kt - 1], 3,
                       (int64_t[]){v->Hi, v->Wi, v->Cin}, order);
@@ -457,7 +452,6 @@ static void other_results(hint *h)
     const op_call *q = h->q;
     const bool sum = q->kind == OP_ADD || q->kind == OP_GATE_ADD;
     bias_apart(h);
-    projected(h);
     other_near(h, sum ? "what it is added to (the residual)" : "its input",
                q->x, q->n * q->c);
     other_near(h, "what is added", q->y, q->n * q->c);
@@ -495,6 +489,38 @@ static int moved_by(const chain *c, int by, int lo, int hi, op_call *own,
     return n;
 }
 
+/* Does the end change with these links? */
+static bool changes_end(hint *end, chain *c, const op_call *const *links)
+{
+    if (!chain_end_of(c, links, end->trial)) return false;
+    return memcmp(end->trial, end->want, (size_t)end->n * sizeof *end->want);
+}
+
+/* Two links, both of which lead to the end. */
+static void exchanged(hint *end, chain *c)
+{
+    char a[48], b[48];
+    for (int j = 0; j < c->n; j++)
+        for (int i = 0; i < j && !hint_settled(end); i++) {
+            op_call x, y;
+            const op_call *links[LINKS_MOST] = {NULL};
+            const chain_link *p = &c->link[i], *q = &c->link[j];
+            if (p->like < 0 || q->like < 0
+                || !with_weights(&x, p, &c->like[q->like])
+                || !with_weights(&y, q, &c->like[p->like])) continue;
+            chain_link_name(c, i, false, a, sizeof a);
+            chain_link_name(c, j, false, b, sizeof b);
+            links[i] = &x;
+            bool both = changes_end(end, c, links);
+            links[i] = NULL, links[j] = &y;
+            both &= changes_end(end, c, links);
+            links[i] = &x;
+            if (both && chain_end_of(c, links, end->trial))
+                hint_try(end, end->trial, "%s and %s have each other's weights",
+                         a, b);
+        }
+}
+
 void hint_other_block(hint *end, chain *c)
 {
     op_call own[LINKS_MOST];
@@ -508,6 +534,8 @@ void hint_other_block(hint *end, chain *c)
                 if (moved_by(c, by, lo, hi, own, links, &at)
                     && chain_end_of(c, links, end->trial))
                     hint_try(end, end->trial, "%s has the weights of %s",
-                             hi - lo == n ? "all of it" : "a part",
+                             hi - lo == n ? "all of the block"
+                                          : "a part of the block",
                              other_place(c, at, what, sizeof what));
+    exchanged(end, c);
 }

@@ -64,7 +64,7 @@ const char *hint_axis(const hint *h, int axis, bool many, char *buf,
     else if (axis == h->rank - 1) one = "channel";
     else if (h->rank == 2) one = "row";
     if (one) snprintf(buf, size, many ? "%ss" : "%s", one);
-    else snprintf(buf, size, many ? "axis %d indices" : "axis %d index", axis);
+    else snprintf(buf, size, many ? "axis-%d slices" : "axis-%d slice", axis);
     return buf;
 }
 
@@ -269,7 +269,7 @@ bool hint_noise(const hint *h, char *out, size_t size)
                  bits + 1);
     else             /* after a product all small errors look alike */
         snprintf(out, size, "a small error without a pattern, 2^-%.0f of the "
-                 "values: a function in another form (GELU by erf or tanh, "
-                 "exp, eps) or low precision somewhere inside", bits + 1);
+                 "values: a function in another form or low precision "
+                 "somewhere inside", bits + 1);
     return true;
 }

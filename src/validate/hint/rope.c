@@ -119,7 +119,7 @@ static bool closer(hint *h, const rope_fault *was, int i, double v,
         else f.base[a] = v == 1 ? 0 : pow(10000, v);
     }
     const double e = hint_left(h, h->q, &f);
-    if (!(e < *left)) return false;
+    if (!(e < 0.999 * *left)) return false;
     *left = e;
     *best = f;
     return true;
@@ -152,21 +152,7 @@ static bool next_angle(hint *h, rope_fault *f, double *left)
     return *left < 0.97 * before;
 }
 
-/* The same with numbers of the list, where they are next to one. */
-static rope_fault whole(const rope_fault *f)
-{
-    rope_fault w = *f;
-    for (int k = 0; k < 3 * FACTORS; k++) {
-        const double v = factor_list[k / 3];
-        if (fabs(1 + f->more[k % 3] - v) < 1e-3) w.more[k % 3] = v - 1;
-        if (f->base[k % 3] != 0
-            && fabs(log(f->base[k % 3]) / log(10000) - v) < 1e-3)
-            w.base[k % 3] = v == 1 ? 0 : pow(10000, v);
-    }
-    return w;
-}
-
-/* "frame positions times 2, row ...": what is not 1; all alike are one. */
+/* "row positions times 2, base ...": what is not 1; all alike are one. */
 static void say_angles(const rope_fault *f, char *out, size_t size)
 {
     size_t at = 0;
@@ -174,23 +160,15 @@ static void say_angles(const rope_fault *f, char *out, size_t size)
         const int a = i % 3;
         const double *x = i < 3 ? f->more : f->base;
         const bool all = x[0] == x[1] && x[1] == x[2];
-        const char *of = all ? "all" : axis_name[a];
+        const char *of = all ? "all" : axis_name[a], *rest = at ? ", " : "";
         if (x[a] == 0 || (all && a)) continue;
-        at += (size_t)snprintf(out + at, size - at, at ? "; " : "");
-        if (at >= size) return;
-        if (i >= 3)
-            at += (size_t)snprintf(out + at, size - at, "base %.6g instead of "
-                "10000%s%s (exponents times %.4g)", x[a], all ? "" : " of ",
-                all ? "" : of, log(x[a]) / log(10000));
-        else if (x[a] == -2)
-            at += (size_t)snprintf(out + at, size - at, "sign of the angle "
-                "flipped (%s axes)", of);
-        else if (x[a] == -1)
-            at += (size_t)snprintf(out + at, size - at, "%s positions "
-                "do not rotate", of);
+        if (i < 3)
+            at += (size_t)snprintf(out + at, size - at, "%s%s positions times "
+                                   "%.5g", rest, of, 1 + x[a]);
         else
-            at += (size_t)snprintf(out + at, size - at, "%s positions times "
-                "%.5g", of, 1 + x[a]);
+            at += (size_t)snprintf(out + at, size - at, "%sbase %.6g instead "
+                                   "of 10000 (%s, exponents times %.4g)", rest,
+                                   x[a], of, log(x[a]) / log(10000));
     }
 }
 
@@ -201,11 +179,8 @@ static void angles(hint *h)
     double left = hint_left(h, h->q, &f);
     for (int round = 0; round < ROUNDS && !hint_settled(h); round++) {
         if (!next_angle(h, &f, &left)) return;
-        for (int n = 0; n < 2; n++) {
-            const rope_fault w = n ? f : whole(&f);
-            say_angles(&w, what, sizeof what);
-            hint_try_fault(h, &w, "%s", what);
-        }
+        say_angles(&f, what, sizeof what);
+        hint_try_fault(h, &f, "%s", what);
     }
 }
 

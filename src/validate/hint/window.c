@@ -42,7 +42,7 @@ typedef struct window {
     int64_t L, n, own;         /* tokens of a frame, frames, of this chunk    */
     int items;
     item item[ITEMS_MOST];
-    tt_real *x, *k, *v;        /* [n + RUN_MOST, L, H D] of the trial            */
+    tt_real *x, *k, *v;        /* [n + RUN_MOST, L, H D] of the trial         */
     double *wide;
     int32_t *pos;
 } window;
@@ -133,8 +133,8 @@ static void other_number(const solver *was, solver *best)
         solver s = *was;
         for (int m = i; m < w->items && m < i + RUN_MOST; m++) {
             const item *o = &w->item[m];
-            if (s.n == (int)w->n + RUN_MOST || o->exchanged || o->path != w->item[i].path)
-                break;
+            if (s.n == (int)w->n + RUN_MOST || o->exchanged
+                || o->path != w->item[i].path) break;
             s.slot[s.n++] = (slot){m, m, o->t};
             attempt(best, &s);
         }

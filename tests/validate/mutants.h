@@ -84,7 +84,7 @@ X(ATT_BLOCK, "attention", "last, partial block of 512 keys left out",          \
 X(ATT_RESCALE, "attention", "sums not rescaled when the maximum moves",        \
   "rescaled")                                                                  \
 X(ATT_STALE, "attention", "last slot of K holds the one before",               \
-  "K at place")                                                                \
+  "-")                                                                         \
 X(ATT_QUERIES, "attention", "softmax over queries",                            \
   "softmax over queries")                                                      \
 X(ATT_UNDIVIDED, "attention", "not divided by the sum", "not divided by")      \
@@ -103,9 +103,9 @@ X(ATT_FIRST_KEY, "attention", "first key left out", "first key is dropped")    \
 X(ATT_WRAPPED, "attention", "last key left out from the fourth chunk on",      \
   "last key is dropped")                                                       \
 X(ATT_SLOTS, "attention", "V of the first two frames exchanged",               \
-  "V at place")                                                                \
+  "-")                                                                         \
 X(ATT_KV_FRAME, "attention", "K and V of the last frame exchanged",            \
-  "exchanged")                                                                 \
+  "-")                                                                         \
 /* conv */                                                                     \
 X(CONV_FLIPPED, "conv", "kernel flipped", "kernel flipped")                    \
 X(CONV_TRANSPOSED, "conv", "kernel read as [kw, kh]", "kernel transposed")     \

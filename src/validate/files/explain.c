@@ -45,13 +45,10 @@ struct tt_explain {
     void *tap_user;
     tt_arena arena;            /* of the chain                                */
     tt_arena lasting;          /* of sums and tables of modulation            */
-    tt_arena pass[PASSES];     /* of chain.other                              */
-    tt_arena of_keys[PASSES], keys;    /* of chain.keys; of those under way   */
     char path[256];            /* under which calls are counted ...           */
     int nth[OP_KINDS];         /* ... of each kind                            */
-    chain_other last_keys;
-    tt_arena blocks[OTHERS_MOST];      /* of chain.block                      */
-    tt_arena near[NEAR_MOST + 1], turn;  /* of chain.near, chain.turn        */
+    chain_other last_keys;     /* those under way                             */
+    tt_arena turn;             /* of chain.turn                               */
     int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
@@ -200,10 +197,11 @@ static void keep_near(tt_explain *e, tt_ctx *ctx, op_kind kind,
         || call_out_is_double(&q)
         || (kind == OP_LINEAR && !time && q.w->dim[0] != q.w->dim[1])) return;
     const int at = time ? NEAR_MOST : e->c.nears++ % NEAR_MOST;
-    tt_arena_free(&e->near[at]);
-    e->c.near[at] = (chain_near){kind, out, call_count(&q),
-                                 copy_of(ctx, &e->near[at], out, bytes)};
-    if (!e->c.near[at].copy) e->c.near[at].count = 0;
+    chain_near *r = &e->c.near[at];
+    tt_arena_free(&r->mem);
+    *r = (chain_near){.kind = kind, .was = out};
+    r->copy = copy_of(ctx, &r->mem, out, bytes);
+    if (r->copy) r->count = call_count(&q);
 }
 
 /* ---- the same elsewhere -------------------------------------------------- */
@@ -223,11 +221,11 @@ static bool same_block(const char *a, const char *b)
     return x && y && n == m && !memcmp(x, y, n);
 }
 
-static void take_other(tt_ctx *ctx, tt_arena *mem, chain_other *o,
-                       const op_call *q)
+static void take_other(tt_ctx *ctx, chain_other *o, const op_call *q)
 {
     op_spans was;
     void *at[SPANS_MAX], *copy[SPANS_MAX];
+    tt_arena *mem = &o->mem;
     tt_arena_free(mem);
     memset(o, 0, sizeof *o);
     o->q = *q;
@@ -252,25 +250,17 @@ static void keep_pass(tt_explain *e, tt_ctx *ctx, const op_call *q, bool cross)
                    n - (size_t)(a->kv_stride - a->H * a->D) * sizeof *a->k))
         return;
     if (c->others == PASSES) {
-        const tt_arena first = e->pass[0], key = e->of_keys[0];
-        const size_t rest = PASSES - 1;
-        memmove(c->other, c->other + 1, rest * sizeof *c->other);
-        memmove(c->keys, c->keys + 1, rest * sizeof *c->keys);
-        memmove(e->pass, e->pass + 1, rest * sizeof *e->pass);
-        memmove(e->of_keys, e->of_keys + 1, rest * sizeof *e->of_keys);
-        e->pass[rest] = first;
-        e->of_keys[rest] = key;
+        tt_arena_free(&c->other[0].mem);
+        tt_arena_free(&c->keys[0].mem);
+        memmove(c->other, c->other + 1, sizeof *c->other * PASSES);
+        memmove(c->keys, c->keys + 1, sizeof *c->keys * PASSES);
         c->others--;
     }
-    take_other(ctx, &e->pass[c->others], &c->other[c->others], q);
-    c->keys[c->others].q.kind = OP_ADD;              /* no keys known */
+    take_other(ctx, &c->other[c->others], q);
     if (!cross && e->last_keys.q.x && e->last_keys.q.n >= a->N) {
         e->last_keys.q.n = a->N;             /* without those of the queries */
-        tt_arena_free(&e->of_keys[c->others]);
         c->keys[c->others] = e->last_keys;           /* theirs from here on */
-        e->of_keys[c->others] = e->keys;
-        e->last_keys.q.x = NULL;
-        e->keys = (tt_arena){0};
+        memset(&e->last_keys, 0, sizeof e->last_keys);
     }
     c->others++;
 }
@@ -334,34 +324,29 @@ static void hold_block(tt_explain *e, tt_ctx *ctx, const op_call *q)
     const int64_t n = block ? block - e->name : 0;
     if (!n || strncmp(e->name, ctx->path, (size_t)n)
         || c->blocks == OTHERS_MOST) return;
-    take_other(ctx, &e->blocks[c->blocks], &c->block[c->blocks], q);
-    c->blocks++;
+    take_other(ctx, &c->block[c->blocks++], q);
 }
 
 /* Keys that are about to be rotated, and those that were since the first. */
 static void keep_keys(tt_explain *e, tt_ctx *ctx, const op_call *q, bool first)
 {
-    chain_other was = e->last_keys;
-    tt_arena before = e->keys;
-    const size_t row = (size_t)q->c * sizeof *q->x, at = 3 * sizeof *q->pos;
-    if (first || !was.q.x) {
-        take_other(ctx, &e->keys, &e->last_keys, q);
-        return;
+    const op_call *was = &e->last_keys.q;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    op_call all = *q;
+    if (!first && was->x) {
+        const int64_t n = was->n, m = q->n;
+        tt_real *x = tt_scratch(ctx, (n + m) * q->c);
+        int32_t *pos = tt_alloc(ctx, &ctx->scratch, 3 * (n + m), sizeof *pos,
+                                "positions");
+        if (ctx->status) return;
+        memcpy(x, was->x, (size_t)(n * q->c) * sizeof *x);
+        memcpy(x + n * q->c, q->x, (size_t)(m * q->c) * sizeof *x);
+        memcpy(pos, was->pos, (size_t)(3 * n) * sizeof *pos);
+        memcpy(pos + 3 * n, q->pos, (size_t)(3 * m) * sizeof *pos);
+        all.x = x, all.pos = pos, all.n = n + m;
     }
-    e->keys = (tt_arena){0};
-    const size_t n = (size_t)was.q.n, m = (size_t)q->n;
-    char *x = tt_alloc(ctx, &e->keys, (int64_t)(n + m), row, "keys");
-    char *pos = tt_alloc(ctx, &e->keys, (int64_t)(n + m), at, "positions");
-    if (!ctx->status) {
-        memcpy(x, was.q.x, n * row);
-        memcpy(x + n * row, q->x, m * row);
-        memcpy(pos, was.q.pos, n * at);
-        memcpy(pos + n * at, q->pos, m * at);
-        e->last_keys.q.x = (const tt_real *)(const void *)x;
-        e->last_keys.q.pos = (const int32_t *)(const void *)pos;
-        e->last_keys.q.n += q->n;
-    }
-    tt_arena_free(&before);
+    take_other(ctx, &e->last_keys, &all);
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* Of a block's own calls, and of other blocks' attention of the same kind. */
@@ -637,14 +622,14 @@ void tt_explain_close(tt_explain *e, tt_report *r)
                                       : "");
     } else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
     forget(e);
-    for (int i = 0; i < PASSES; i++) {
-        tt_arena_free(&e->pass[i]);
-        tt_arena_free(&e->of_keys[i]);
+    for (int i = 0; i < OTHERS_MOST; i++) {
+        tt_arena_free(&e->c.other[i].mem);
+        tt_arena_free(&e->c.keys[i].mem);
+        tt_arena_free(&e->c.block[i].mem);
     }
-    for (int i = 0; i < OTHERS_MOST; i++) tt_arena_free(&e->blocks[i]);
-    for (int i = 0; i <= NEAR_MOST; i++) tt_arena_free(&e->near[i]);
+    for (int i = 0; i <= NEAR_MOST; i++) tt_arena_free(&e->c.near[i].mem);
     tt_arena_free(&e->turn);
-    tt_arena_free(&e->keys);
+    tt_arena_free(&e->last_keys.mem);
     tt_arena_free(&e->lasting);
     if (e->emul) tt_file_close(e->emul);
     free(e->got);

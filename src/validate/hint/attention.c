@@ -204,6 +204,5 @@ void hint_attention(hint *h)
     masks_and_sums(h);
     key_range(h);
     heads(h);
-    if (!h->chain) hint_slots(h);
     other_numbers(h);
 }

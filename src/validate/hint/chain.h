@@ -35,6 +35,7 @@ typedef struct chain_near {
     op_kind kind;
     const char *was;
     int64_t count;
+    tt_arena mem;
     tt_real *copy;
 } chain_near;
 
@@ -51,6 +52,7 @@ typedef struct chain_like {
 typedef struct chain_other {
     op_call q;
     char path[96];
+    tt_arena mem;            /* of the copies                                 */
 } chain_other;
 
 /* Who is told of mistakes that a check would not have seen. */

@@ -77,7 +77,6 @@ double *hint_doubles(hint *h, int64_t n);
 /* Families. Those of operators need h->q. */
 void hint_linear(hint *h);
 void hint_attention(hint *h);
-void hint_slots(hint *h);         /* of attention; frames of its keys         */
 void hint_conv(hint *h);
 void hint_norm(hint *h);          /* layer, rms, channel                      */
 void hint_pointwise(hint *h);     /* modulate ... silu                        */

@@ -89,7 +89,25 @@ static void rows_of_modulation(hint *h)
 
 /* ---- the time ------------------------------------------------------------ */
 
-typedef enum wave { WAVE_RIGHT, WAVE_SWAPPED, WAVE_PAIRS, WAVE_LAST } wave;
+typedef enum wave {
+    WAVE_RIGHT, WAVE_SWAPPED, WAVE_PAIRS, WAVE_LAST, WAVE_FLOAT_EXP,
+    WAVE_FLOAT_PART, WAVE_FLOAT
+} wave;
+
+/* The angle of frequency k of `half`; in float32, in the ways that ports have
+ * it, from WAVE_FLOAT_EXP on. */
+static double wave_angle(double t, double base, int64_t k, int64_t half,
+                         wave how)
+{
+    const double steps = (double)(how == WAVE_LAST ? half - 1 : half);
+    const float part = (float)k / (float)half;
+    const double f = how == WAVE_FLOAT_EXP
+                         ? tt_exp((double)(-9.2103404f * (float)k
+                                           / (float)half))
+                   : how == WAVE_FLOAT_PART ? tt_pow(10000, -(double)part)
+                   : tt_pow(base, -(double)k / steps);
+    return how < WAVE_FLOAT_EXP ? t * f : (double)((float)t * (float)f);
+}
 
 /* The sinusoid of time t [half cosines, half sines] in every row. */
 static void at_time(tt_real *x, const op_call *q, double t, double base,
@@ -98,9 +116,8 @@ static void at_time(tt_real *x, const op_call *q, double t, double base,
     const int64_t half = q->c / 2;
     for (int64_t i = 0; i < q->n * half; i++) {
         const int64_t k = i % half, row = i / half * q->c;
-        const double steps = (double)(how == WAVE_LAST ? half - 1 : half);
         double s, o;
-        tt_sincos(t * tt_pow(base, -(double)k / steps), &s, &o);
+        tt_sincos(wave_angle(t, base, k, half, how), &s, &o);
         const int64_t at = how == WAVE_PAIRS ? 2 * k : k;
         const int64_t far = how == WAVE_PAIRS ? 1 : half;
         x[row + at] = (tt_real)(how == WAVE_SWAPPED ? s : o);
@@ -143,32 +160,18 @@ static void other_waves(hint *h, tt_real *x, double right)
     }
 }
 
-/* Frequencies and angles in float32, in the ways that ports have them. What is
- * left then is another last place of a frequency, up to a third of the error:
- * that is not held to what the linear layers after it may err. */
+/* In float32. What is left then is another last place of a frequency, up to a
+ * third of the error: that is not held to what the linear layers after it may
+ * err. */
 static void float_waves(hint *h, tt_real *x, double t)
 {
-    const op_call *q = h->q;
     hint *end = h->end ? h->end : h;
     const double earned = end->earned;
-    const int64_t half = q->c / 2;
-    op_call own = *q;
+    op_call own = *h->q;
     own.x = x;
     end->earned = fmax(earned, end->error);
-    for (int how = 0; how < 3; how++) {
-        for (int64_t i = 0; i < q->n * half; i++) {
-            const int64_t k = i % half, row = i / half * q->c;
-            const float part = (float)k / (float)half;
-            const double f = how == 0 ? tt_exp((double)(-9.2103404f * (float)k
-                                                        / (float)half))
-                           : how == 1 ? tt_pow(10000, -(double)part)
-                           : tt_pow(10000, -(double)k / (double)half);
-            double s, o;
-            const float angle = (float)t * (float)f;
-            tt_sincos((double)angle, &s, &o);
-            x[row + k] = (tt_real)o;
-            x[row + half + k] = (tt_real)s;
-        }
+    for (wave how = WAVE_FLOAT_EXP; how <= WAVE_FLOAT; how++) {
+        at_time(x, h->q, t, 10000, how);
         hint_try_call(h, &own, "the time sinusoid is computed in float32; if "
                       "that is meant, declare --arith f32+time32");
     }

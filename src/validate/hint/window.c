@@ -9,9 +9,7 @@
  *         Frames may go, or come from this pass or those before it, whose keys
  *         and values were kept (chain.other, chain.keys); they may hold what
  *         another holds, and be at another time. Keys are rotated after the
- *         cache, so they are made again by the rope call that made them. Of a
- *         call alone keys are as they are, and the length of a frame a guess;
- *         one query of one head is looked at until a window is found. */
+ *         cache, so they are made again by the rope call that made them. */
 #include "validate/hint/chain.h"
 
 #include <math.h>
@@ -28,17 +26,15 @@ enum { FRAMES_MOST = 32, RUN_MOST = 8, SLOTS_MOST = FRAMES_MOST + RUN_MOST,
 
 typedef struct item {
     const tt_real *k, *v;      /* NULL: zeros                                 */
-    int64_t stride;            /* between rows                                */
     int64_t place;
     int32_t t;
-    bool exchanged;            /* k are values, v are keys                    */
     const char *path;          /* of the pass; NULL: of this one              */
 } item;
 
 typedef struct window {
     hint *h;
     const op_call *q;          /* the attention                               */
-    const op_call *rope;       /* that made the keys; NULL: not known         */
+    const op_call *rope;       /* that made the keys                          */
     int64_t L, n, own;         /* tokens of a frame, frames, of this chunk    */
     int items;
     item item[ITEMS_MOST];
@@ -64,15 +60,10 @@ enum { ONLY_K = 1, ONLY_V = 2, BOTH = 3 };
 
 /* ---- a window ------------------------------------------------------------ */
 
-static void lay_frame(const window *w, tt_real *to, const tt_real *from,
-                      int64_t stride)
+static void lay_frame(tt_real *to, const tt_real *from, int64_t n)
 {
-    const int64_t row = w->q->attn.H * w->q->attn.D;
-    for (int64_t i = 0; i < w->L; i++) {
-        const size_t bytes = (size_t)row * sizeof *to;
-        if (from) memcpy(to + i * row, from + i * stride, bytes);
-        else memset(to + i * row, 0, bytes);
-    }
+    if (from) memcpy(to, from, (size_t)n * sizeof *to);
+    else memset(to, 0, (size_t)n * sizeof *to);
 }
 
 /* The attention that reads it. Times may lie outside of the table. */
@@ -80,31 +71,25 @@ static op_call solved(const solver *s)
 {
     const window *w = s->w;
     const int64_t frame = w->L * w->q->attn.H * w->q->attn.D;
-    op_call own = *w->q;
+    static const rope_fault right;
+    op_call own = *w->q, rope = *w->rope;
     for (int f = 0; f < s->n; f++) {
         const item *k = &w->item[s->slot[f].k], *v = &w->item[s->slot[f].v];
-        lay_frame(w, (w->rope ? w->x : w->k) + f * frame, k->k, k->stride);
-        lay_frame(w, w->v + f * frame, v->v, v->stride);
-        for (int64_t i = f * w->L; w->rope && i < (f + 1) * w->L; i++) {
+        lay_frame(w->x + f * frame, k->k, frame);
+        lay_frame(w->v + f * frame, v->v, frame);
+        for (int64_t i = f * w->L; i < (f + 1) * w->L; i++) {
             const int32_t *p = w->rope->pos + 3 * (i % w->L);
             w->pos[3 * i] = s->slot[f].t;
             w->pos[3 * i + 1] = p[1], w->pos[3 * i + 2] = p[2];
         }
     }
-    if (w->rope) {
-        static const rope_fault right;
-        op_call rope = *w->rope;
-        rope.n = s->n * w->L;
-        rope.x = w->x;
-        rope.pos = w->pos;
-        plain_call(w->h->ctx, &rope, &right, w->wide);
-        for (int64_t i = 0; i < s->n * frame; i++)
-            w->k[i] = (tt_real)w->wide[i];
-    }
+    rope.n = own.attn.N = s->n * w->L;
+    rope.x = w->x;
+    rope.pos = w->pos;
+    plain_call(w->h->ctx, &rope, &right, w->wide);
+    for (int64_t i = 0; i < s->n * frame; i++) w->k[i] = (tt_real)w->wide[i];
     own.attn.k = w->k;
     own.attn.v = w->v;
-    own.attn.N = s->n * w->L;
-    own.attn.kv_stride = own.attn.H * own.attn.D;
     return own;
 }
 
@@ -133,8 +118,8 @@ static void other_number(const solver *was, solver *best)
         solver s = *was;
         for (int m = i; m < w->items && m < i + RUN_MOST; m++) {
             const item *o = &w->item[m];
-            if (s.n == (int)w->n + RUN_MOST || o->exchanged
-                || o->path != w->item[i].path) break;
+            if (s.n == (int)w->n + RUN_MOST || o->path != w->item[i].path)
+                break;
             s.slot[s.n++] = (slot){m, m, o->t};
             attempt(best, &s);
         }
@@ -143,7 +128,7 @@ static void other_number(const solver *was, solver *best)
 
 static void other_time(const solver *was, solver *best)
 {
-    for (int f = 0; was->w->rope && f < was->n; f++)
+    for (int f = 0; f < was->n; f++)
         for (int d = -FAR_MOST; d <= FAR_MOST; d++)
             for (int all = 0; all < 2; all++) {
                 solver s = *was;
@@ -160,7 +145,6 @@ static void other_content(const solver *was, solver *best, bool times)
         for (int i = 0; i < w->items; i++)
             for (int which = ONLY_K; which <= BOTH; which++) {
                 solver s = *was;
-                if (w->item[i].exchanged && which != BOTH) continue;
                 if (which & ONLY_K) s.slot[f].k = i;
                 if (which & ONLY_V) s.slot[f].v = i;
                 attempt(best, &s);
@@ -273,7 +257,7 @@ static bool same_change(const solver *s, int f, int g)
     const item *a = item_at(s, f), *b = item_at(s, g);
     return frames_changed(s, f) == frames_changed(s, g)
            && a->path == b->path && !a->k == !b->k
-           && a->exchanged == b->exchanged && b->place - a->place == g - f;
+           && b->place - a->place == g - f;
 }
 
 /* "K and V at places 2 to 4 stood at places 3 to 5 before", of what changed. */
@@ -294,7 +278,6 @@ static void say_content(const solver *s, char *out, size_t size)
         append_range(out, size, whose[which], f, g - 1);
         append(out, size, g - f == 1 ? " of %d" : " of %d frames", s->n);
         if (!o->k) append(out, size, " are zero");
-        else if (o->exchanged) append(out, size, " are exchanged");
         else if (o->place == f)
             append(out, size, " are stale, of the pass before");
         else {
@@ -355,26 +338,20 @@ static void seen_frames(window *w, const solver *right)
 /* ---- the search ---------------------------------------------------------- */
 
 /* Items of a pass, but those that are there already. */
-static void items_of(window *w, const tt_real *k, int64_t stride,
-                     const tt_real *v, int64_t v_stride, int64_t n,
-                     const int32_t *pos, const char *path)
+static void items_of(window *w, const op_call *keys, const tt_real *v,
+                     const char *path)
 {
-    const size_t row = (size_t)(w->q->attn.H * w->q->attn.D) * sizeof *k;
-    for (int64_t f = 0; f < n / w->L && w->items < ITEMS_MOST; f++) {
-        const tt_real *x = k + f * w->L * stride, *y = v + f * w->L * v_stride;
+    const int64_t size = w->L * w->q->attn.H * w->q->attn.D;
+    const size_t bytes = (size_t)size * sizeof *v;
+    for (int64_t f = 0; f < keys->n / w->L && w->items < ITEMS_MOST; f++) {
+        const tt_real *x = keys->x + f * size, *y = v + f * size;
         bool known = false;
-        for (int i = 0; i < w->items && path; i++) {
-            const item *o = &w->item[i];
-            bool same = true;
-            for (int64_t r = 0; r < w->L && same; r++)
-                same = !memcmp(o->k + r * o->stride, x + r * stride, row)
-                       && !memcmp(o->v + r * o->stride, y + r * v_stride, row);
-            known |= same;
-        }
+        for (int i = 0; i < w->items && path; i++)
+            known |= !memcmp(w->item[i].k, x, bytes)
+                     && !memcmp(w->item[i].v, y, bytes);
         if (!known)
-            w->item[w->items++] = (item){
-                .k = x, .v = y, .stride = stride, .place = f, .path = path,
-                .t = pos ? pos[3 * f * w->L] : 0};
+            w->item[w->items++] = (item){x, y, f, keys->pos[3 * f * w->L],
+                                         path};
     }
 }
 
@@ -383,24 +360,12 @@ static void take_items(window *w)
 {
     const chain *c = w->h->chain;
     const tt_attention_args *a = &w->q->attn;
-    w->items = 0;
-    if (w->rope)
-        items_of(w, w->rope->x, a->kv_stride, a->v, a->kv_stride, a->N,
-                 w->rope->pos, NULL);
-    else
-        items_of(w, a->k, a->kv_stride, a->v, a->kv_stride, a->N, NULL, NULL);
-    for (int i = w->rope ? c->others - 1 : -1; i >= 0; i--) {
+    items_of(w, w->rope, a->v, NULL);
+    for (int i = c->others - 1; i >= 0; i--) {
         const op_call *k = &c->keys[i].q;
         const tt_attention_args *o = &c->other[i].q.attn;
         if (k->kind == OP_ROPE && k->n == o->N && o->kv_stride == a->kv_stride)
-            items_of(w, k->x, o->kv_stride, o->v, o->kv_stride, k->n, k->pos,
-                     c->other[i].path);
-    }
-    for (int64_t f = 0; !w->rope && f < w->n && w->items < ITEMS_MOST; f++) {
-        item *o = &w->item[w->items++];
-        *o = w->item[f];
-        o->k = w->item[f].v, o->v = w->item[f].k;
-        o->exchanged = true;
+            items_of(w, k, o->v, c->other[i].path);
     }
     if (w->items < ITEMS_MOST) w->item[w->items++] = (item){0};
 }
@@ -417,7 +382,7 @@ static bool begin_window(window *w)
     w->x = tt_scratch(ctx, most * row);
     w->k = tt_scratch(ctx, most * row);
     w->v = tt_scratch(ctx, most * row);
-    w->wide = w->rope ? hint_doubles(w->h, most * row) : NULL;
+    w->wide = hint_doubles(w->h, most * row);
     w->pos = tt_alloc(ctx, &ctx->scratch, 3 * most, sizeof *w->pos,
                       "positions");
     take_items(w);
@@ -426,8 +391,7 @@ static bool begin_window(window *w)
 
 enum { TIMES, CONTENT, NUMBER, CONTENT_AT_TIMES, SEARCHES };
 
-/* With the window that explains most when all queries are looked at. */
-static void solve_window(window *w, window *whole)
+static void solve_window(window *w)
 {
     char what[160];
     solver right = {.w = w, .n = (int)w->n, .left = INFINITY};
@@ -435,14 +399,14 @@ static void solve_window(window *w, window *whole)
     for (int f = 0; f < w->n; f++)
         right.slot[f] = (slot){f, f, w->item[f].t};
     if (cost * w->n * 2 * FAR_MOST * 4 > WORK_MOST) return;
-    if (w->rope && w->own * w->L == w->q->attn.T) seen_frames(w, &right);
+    if (w->own * w->L == w->q->attn.T) seen_frames(w, &right);
     for (int search = 0; search < SEARCHES; search++) {
         solver best = right;
         if (cost * w->n * w->items * 3 * 4 > WORK_MOST && search != TIMES)
             continue;
         for (int round = 0; round < ROUNDS; round++) {
             const solver was = best;
-            if (hint_settled(whole->h)) return;
+            if (hint_settled(w->h)) return;
             if (search == NUMBER) other_number(&was, &best);
             else if (search == TIMES) other_time(&was, &best);
             else other_content(&was, &best, search == CONTENT_AT_TIMES);
@@ -451,10 +415,8 @@ static void solve_window(window *w, window *whole)
             if (search == NUMBER) say_number(&best, what, sizeof what);
             else if (search == TIMES) say_times(&best, what, sizeof what);
             else say_content(&best, what, sizeof what);
-            solver full = best;
-            full.w = whole;
-            const op_call own = solved(&full);
-            hint_try_call(whole->h, &own, "%s", what);
+            const op_call own = solved(&best);
+            hint_try_call(w->h, &own, "%s", what);
         }
     }
 }
@@ -526,26 +488,5 @@ void hint_window(hint *h)
     while (w.L < rope.n && rope.pos[3 * w.L] == rope.pos[0]) w.L++;
     if (q->attn.kv_stride != q->attn.H * q->attn.D || !begin_window(&w)) return;
     values_rotated(&w);
-    if (!hint_settled(h)) solve_window(&w, &w);
-}
-
-/* One query of one head of a call alone. */
-void hint_slots(hint *h)
-{
-    const tt_attention_args *a = &h->q->attn;
-    op_call one = *h->q;
-    hint look = {.ctx = h->ctx, .q = &one, .got = h->got, .want = h->want,
-                 .n = a->D, .c = a->D, .earned = h->earned, .error = h->error,
-                 .trial = h->trial};
-    one.attn.T = one.attn.H = 1;
-    if (a->rel_bias || a->key_mask) return;
-    for (int64_t d = 1; d <= 8; d++) {
-        window w = {.h = &look, .q = &one}, whole = {.h = h, .q = h->q};
-        const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-        w.L = whole.L = d <= 4 ? a->T / d : a->N / (d - 3);
-        if ((d <= 4 ? a->T % d : a->N % (d - 3)) == 0 && !hint_settled(h)
-            && begin_window(&w) && begin_window(&whole))
-            solve_window(&w, &whole);
-        tt_arena_reset(&h->ctx->scratch, mark);
-    }
+    if (!hint_settled(h)) solve_window(&w);
 }

@@ -125,7 +125,7 @@ static void order(void)
     EACH(t, h, d) got[at(t, h, d)] = want[at(T - 1 - t, h, d)];
     says("axis-0 slices in reverse order");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, (d + D / 2) % D)];
-    says("halves of the channels are exchanged");
+    says("channels shifted by 5, around the end");
     EACH(t, h, d)
         got[at(t, h, d)] = want[at(t, h, d % 2 ? D / 2 + d / 2 : d / 2)];
     says("interleaved pairs where halves");

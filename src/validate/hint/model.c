@@ -24,8 +24,8 @@ static bool ends_with(const char *s, const char *end)
 static const chain_near *sum_of(const chain *c, const void *operand)
 {
     const char *was = chain_was(c, operand);
-    for (int i = 0; was && i < NEAR_MOST; i++) {
-        const chain_near *s = &c->near[i];
+    for (int i = 0; was && i < NEAR_MOST && i < c->nears; i++) {
+        const chain_near *s = &c->near[(c->nears - 1 - i) % NEAR_MOST];
         if (s->kind == OP_ADD && s->count && was >= s->was
             && was < s->was + s->count * (int64_t)sizeof *s->copy) return s;
     }
@@ -47,43 +47,28 @@ static int64_t model_row_of(const chain *c, const chain_near *s,
            / ((int64_t)sizeof(tt_real) * width);
 }
 
-static void rows_of_modulate(hint *h, const chain_near *s, int64_t rows)
-{
-    const op_call *q = h->q;
-    const int64_t scale = model_row_of(h->chain, s, q->a, q->c);
-    const int64_t shift = model_row_of(h->chain, s, q->b, q->c);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < rows; j++) {
-            op_call own = *q;
-            own.a = s->copy + i * q->c;
-            own.b = s->copy + j * q->c;
-            if ((i == scale && j == shift) || (i == shift && j == scale))
-                continue;        /* right; a mistake that modulate knows */
-            hint_try_call(h, &own, "takes %s and %s of the modulation where %s "
-                          "and %s belong", chain_row_name(i, rows),
-                          chain_row_name(j, rows), chain_row_name(scale, rows),
-                          chain_row_name(shift, rows));
-        }
-}
-
 static void rows_of_modulation(hint *h)
 {
     const op_call *q = h->q;
     const chain_near *s = sum_of(h->chain, q->a);
     const int64_t rows = s ? s->count / q->c : 0;
-    if (q->n > q->rows || (rows != 6 && rows != 2)) return;
-    if (q->kind == OP_MODULATE) {
-        if (sum_of(h->chain, q->b) == s) rows_of_modulate(h, s, rows);
-        return;
-    }
-    const int64_t gate = model_row_of(h->chain, s, q->a, q->c);
-    for (int64_t i = 0; i < rows; i++) {
+    const bool two = q->kind == OP_MODULATE;
+    if (q->n > q->rows || (rows != 6 && rows != 2)
+        || (two && sum_of(h->chain, q->b) != s)) return;
+    const int64_t a = model_row_of(h->chain, s, q->a, q->c);
+    const int64_t b = two ? model_row_of(h->chain, s, q->b, q->c) : 0;
+    for (int64_t k = 0; k < rows * (two ? rows : 1); k++) {
+        const int64_t i = k % rows, j = k / rows;
         op_call own = *q;
         own.a = s->copy + i * q->c;
-        if (i != gate)
-            hint_try_call(h, &own, "takes %s of the modulation where %s "
-                          "belongs", chain_row_name(i, rows),
-                          chain_row_name(gate, rows));
+        if (two) own.b = s->copy + j * q->c;
+        /* right; or exchanged, a mistake that modulate knows */
+        if (two ? (i == a && j == b) || (i == b && j == a) : i == a) continue;
+        hint_try_call(h, &own, "takes %s%s%s of the modulation where %s%s%s "
+                      "belong%s", chain_row_name(i, rows), two ? " and " : "",
+                      two ? chain_row_name(j, rows) : "",
+                      chain_row_name(a, rows), two ? " and " : "",
+                      two ? chain_row_name(b, rows) : "", two ? "" : "s");
     }
 }
 

@@ -22,7 +22,7 @@ static double number_left(hint *h, void *user, double v)
 
 /* An eps, a floor that the norm of the VAE alone has, a count of the squares
  * are solved for. */
-static void numbers(hint *h)
+static void norm_numbers(hint *h)
 {
     const op_call *q = h->q;
     const bool channel = q->kind == OP_CHANNEL_NORM;
@@ -108,7 +108,7 @@ void hint_norm(hint *h)
         {rows, F(.group = GROUP_ALL), "one statistic for all rows"},
     };
     HINT_TRY_EACH(h, first);
-    numbers(h);
+    norm_numbers(h);
     HINT_TRY_EACH(h, second);
     parts(h);
     HINT_TRY_EACH(h, third);

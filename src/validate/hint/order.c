@@ -78,11 +78,6 @@ static void along(hint *h, int axis)
     const char *name = hint_axis(h, axis, true, buf, sizeof buf);
     snprintf(what, sizeof what, "%s in reverse order", name);
     try_map(h, from_reversed, (int64_t[]){a, b, c}, what);
-    if (b % 2 == 0 && b > 2) {
-        snprintf(what, sizeof what, "the two halves of the %s are exchanged",
-                 name);
-        try_map(h, from_rotated, (int64_t[]){a, b, c, b / 2}, what);
-    }
     for (int64_t k = 1; k < b && k <= 4096 && b > 2; k++) {
         snprintf(what, sizeof what, "%s shifted by %lld, around the end",
                  name, (long long)(2 * k > b ? k - b : k));

@@ -43,8 +43,8 @@ static void store_group(tt_real *y, const tt_real *x, int64_t n,
 }
 
 /* x [n] as it is read back; every `group` of values has a scale of its own. */
-static const tt_real *stored(tt_ctx *ctx, const tt_real *x, int64_t n,
-                             int64_t group, const storage_form *f)
+static const tt_real *stored_as(tt_ctx *ctx, const tt_real *x, int64_t n,
+                                int64_t group, const storage_form *f)
 {
     tt_real *y = x ? tt_scratch(ctx, n) : NULL;
     for (int64_t i = 0; y && i < n; i += group)
@@ -68,21 +68,21 @@ static bool store_call(tt_ctx *ctx, const chain *c, int i, int place, int group,
         *w = *q->w;
         w->dtype = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
         w->scale = 0;
-        w->data = (void *)(uintptr_t)stored(ctx, plain_weight(ctx, q->w),
-                                            size[3], size[group], f);
+        w->data = (void *)(uintptr_t)stored_as(ctx, plain_weight(ctx, q->w),
+                                               size[3], size[group], f);
         own->w = w;
         return true;
     }
     if (q->kind == OP_ROPE && of && *of == 'k'
         && (place == IN_KV || place == IN_K)) {
         const int64_t size[GROUPS] = {q->D, q->c, 32, q->n * q->c};
-        own->x = stored(ctx, q->x, q->n * q->c, size[group], f);
+        own->x = stored_as(ctx, q->x, q->n * q->c, size[group], f);
         return true;
     }
     if (q->kind == OP_ATTENTION && (place == IN_KV || place == IN_V)
         && q->attn.kv_stride == row) {
         const int64_t size[GROUPS] = {q->attn.D, row, 32, N * row};
-        own->attn.v = stored(ctx, q->attn.v, N * row, size[group], f);
+        own->attn.v = stored_as(ctx, q->attn.v, N * row, size[group], f);
         return true;
     }
     return false;

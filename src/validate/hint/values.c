@@ -32,27 +32,6 @@ static moments sum(const double *got, const double *want, int64_t n,
     return m;
 }
 
-enum { WIDTHS = 10 };
-
-/* Sizes of the call and of the tensor, those that make factors first. */
-static int widths(const hint *h, double width[WIDTHS])
-{
-    const op_call *q = h->q;
-    int n = 0;
-    if (q && q->kind == OP_ATTENTION) {
-        width[n++] = (double)q->attn.D;
-        width[n++] = (double)q->attn.N;
-    }
-    if (q && q->kind == OP_LINEAR) width[n++] = (double)q->w->dim[1];
-    if (q && (q->kind == OP_COL_MEAN || q->kind == OP_COL_MOMENT)) {
-        width[n++] = (double)q->n;
-        width[n++] = (double)q->n - 1;
-    }
-    for (int i = h->rank - 1; i >= 0 && n < WIDTHS; i--)
-        width[n++] = (double)h->dim[i];
-    return n;
-}
-
 /* s as w or one over it, or from form 0 on as a root of w; the last fits. */
 static void name_by(double s, double w, int form, char *out, size_t size)
 {
@@ -68,13 +47,11 @@ static void name_by(double s, double w, int form, char *out, size_t size)
 static void name_factor(const hint *h, double s, char *out, size_t size)
 {
     static const double plain[] = {2, 3, 4, 8, 10, 16, 100, 1000};
-    double width[WIDTHS];
-    const int n = widths(h, width);
     out[0] = 0;
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
         name_by(s, plain[i], 3, out, size);
-    for (int i = 0; i < n && !out[0]; i++)
-        if (width[i] >= 2) name_by(s, width[i], 0, out, size);
+    for (int i = h->rank - 1; i >= 0 && !out[0]; i--)
+        if (h->dim[i] >= 2) name_by(s, (double)h->dim[i], 0, out, size);
 }
 
 /* A number fitted to a handful of values that lie close together leaves little

@@ -203,10 +203,9 @@ static void say_number(const solver *s, char *out, size_t size)
         for (g = f + 1; g < n && times_there(s, g) == all;) g++;
         if (all == 1) continue;
         append_range(out, size, "frame", f, g - 1);
-        append(out, size, " of the %d that attention reads %s%s", n, all
-               ? g > f + 1 ? "count twice" : "counts twice" : g > f + 1
-               ? "are not attended" : "is not attended", all && !f
-               ? " (the sink)" : "");
+        append(out, size, " of the %d that attention reads %s", n,
+               !all ? "not attended" : f ? "counted twice"
+               : "counted twice (the sink)");
     }
     for (int i = 0, k; i < s->n; i = k) {
         const item *o = &s->w->item[s->slot[i].k];
@@ -214,8 +213,7 @@ static void say_number(const solver *s, char *out, size_t size)
         if (!o->path) continue;
         while (k < s->n && s->w->item[s->slot[k].k].path == o->path) k++;
         append_range(out, size, "frame", o->place, o->place + k - 1 - i);
-        append(out, size, " of the pass before (%s) %s attended as well",
-               o->path, k > i + 1 ? "are" : "is");
+        append(out, size, " of the pass before (%s) attended as well", o->path);
     }
 }
 

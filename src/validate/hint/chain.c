@@ -144,7 +144,8 @@ static bool chain_redo(chain *c, const double *trial, const redo *how,
 
 bool chain_end(chain *c, const double *trial, const void *fault, double *out)
 {
-    redo how[LINKS_MOST] = {{NULL}};
+    redo how[LINKS_MOST];
+    memset(how, 0, sizeof how);
     for (int j = 0; c->together && j < c->n; j++)
         if (c->link[j].q.kind == c->link[c->at].q.kind) how[j].fault = fault;
     return chain_redo(c, trial, how, out);
@@ -152,14 +153,16 @@ bool chain_end(chain *c, const double *trial, const void *fault, double *out)
 
 bool chain_end_of(chain *c, const op_call *const *own, double *out)
 {
-    redo how[LINKS_MOST] = {{NULL}};
+    redo how[LINKS_MOST];
+    memset(how, 0, sizeof how);
     for (int j = 0; j < c->n; j++) how[j].own = own[j];
     return chain_redo(c, NULL, how, out);
 }
 
 bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out)
 {
-    redo how[LINKS_MOST] = {{NULL}};
+    redo how[LINKS_MOST];
+    memset(how, 0, sizeof how);
     for (int j = 0; j < c->n; j++) how[j].ops = links >> j & 1 ? ops : NULL;
     return chain_redo(c, NULL, how, out);
 }

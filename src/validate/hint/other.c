@@ -262,7 +262,7 @@ static void through_functions(const other_array *a)
     char what[96];
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         snprintf(what, sizeof what, "goes through %s as well", list[i].name);
-        through(a, &(op_call){.kind = OP_SILU, .c = a->c}, &list[i].form, what);
+        through(a, &(op_call){.kind = OP_SILU, .c = a->n}, &list[i].form, what);
     }
 }
 

@@ -108,25 +108,30 @@ static double get_angle(const rope_fault *f, int i)
          : f->base[a] != 0 ? log(f->base[a]) / log(10000) : 1;
 }
 
+static void set_angle(rope_fault *f, int i, double v)
+{
+    for (int a = 0; a < 3; a++) {
+        if (!of_axis(i, a)) continue;
+        if (i < GROUPS) f->more[a] = v - 1;
+        else f->base[a] = v == 1 ? 0 : pow(10000, v);
+    }
+}
+
 /* Is it better with this? */
 static bool closer(hint *h, const rope_fault *was, int i, double v,
                    rope_fault *best, double *left)
 {
     rope_fault f = *was;
-    for (int a = 0; a < 3; a++) {
-        if (!of_axis(i, a)) continue;
-        if (i < GROUPS) f.more[a] = v - 1;
-        else f.base[a] = v == 1 ? 0 : pow(10000, v);
-    }
+    set_angle(&f, i, v);
     const double e = hint_left(h, h->q, &f);
-    if (!(e < 0.999 * *left)) return false;
+    if (!(e < *left)) return false;
     *left = e;
     *best = f;
     return true;
 }
 
-/* One factor more, of the list, then all of them a little more or less, or as
- * in the list. False: that is no better. */
+/* One factor more, of the list, then all of them a little more or less; what is
+ * next to one of the list is meant to be that. False: that is no better. */
 static bool next_angle(hint *h, rope_fault *f, double *left)
 {
     rope_fault best = *f;
@@ -139,15 +144,16 @@ static bool next_angle(hint *h, rope_fault *f, double *left)
     for (int n = 0; n < STEPS; n++, step /= 2)
         for (int i = 0; i < PARAMETERS; i++) {
             const double v = get_angle(&best, i), by = step * (fabs(v) + 0.1);
-            double near = 1;
-            for (int k = 0; k < FACTORS; k++)
-                if (fabs(factor_list[k] - v) < fabs(near - v))
-                    near = factor_list[k];
             const rope_fault was = best;
-            if (!closer(h, &was, i, near, &best, left)
-                && !closer(h, &was, i, v + by, &best, left))
+            if (!closer(h, &was, i, v + by, &best, left))
                 closer(h, &was, i, v - by, &best, left);
         }
+    for (int i = 0; i < PARAMETERS * FACTORS; i++) {
+        const double v = factor_list[i % FACTORS];
+        const int axis = i / FACTORS;        /* of one, not of several */
+        if (axis % GROUPS < 3 && fabs(get_angle(&best, axis) - v) < 2e-3)
+            set_angle(&best, axis, v);
+    }
     *f = best;
     return *left < 0.97 * before;
 }

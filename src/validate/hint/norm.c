@@ -1,7 +1,7 @@
 /* norm.c: how a normalisation goes wrong.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "validate/hint/hint.h"
+#include "validate/hint/chain.h"
 
 #include <math.h>
 
@@ -108,6 +108,9 @@ void hint_norm(hint *h)
         {rows, F(.group = GROUP_ALL), "one statistic for all rows"},
     };
     HINT_TRY_EACH(h, first);
+    for (int e = 3; e < 6 && h->chain && h->chain->blind && !channel; e++)
+        hint_try_fault(h, F(.other_eps = true, .eps = pow(10, -e)),
+                       "eps is 1e-%d instead of %.3g", e, q->eps);
     norm_numbers(h);
     HINT_TRY_EACH(h, second);
     parts(h);

@@ -84,10 +84,9 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
 
 /* ---- report -------------------------------------------------------------- */
 
-/* One point of an error-growth curve: relative L2 error of `x0` of a chunk, or
- * the rms of it over the chunk's tensors where theirs are injected. */
+/* One point of an error-growth curve: relative L2 error of `x0` of a chunk. */
 typedef struct tt_growth {
-    const char *curve;   /* "teacher forced, all tensors", "free running"     */
+    const char *curve;   /* "teacher forced", "free running"                  */
     int64_t chunk;
     double rel_l2, earned;
 } tt_growth;
@@ -170,8 +169,7 @@ typedef struct tt_tolerance {
     double abs, rel;
 } tt_tolerance;
 
-/* Two safetensors files of named tensors, one written by another program, or
- * with `trace` files of `generate --trace-cache`. */
+/* Two safetensors files of named tensors, one written by another program. */
 typedef struct tt_dump_options {
     const char *got, *want;  /* theirs; ours, whose data order is the order of
                                 execution                                     */
@@ -200,13 +198,13 @@ typedef struct tt_dump_options {
 
 /* Compare in ours' order. Shapes may differ by axes of 1 and by axes merged
  * ([T, H, D] against [1, T, H*D]). Integers must be equal, GRAB's picks
- * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
+ * (grab.keep) up to ties: every frame they kept in place of another
  * had a score within TT_SLACK times the error of the declared arithmetic of the
  * other's, and is among the best of their own. What a tie can reach and differs
  * is TT_UNCHECKED; all else is checked as before. Where o->emul picked other
- * frames and theirs did not, a tensor out of the limits is TT_UNCHECKED as long
- * as it is no farther from ours than that run is, else a mismatch. Notes name
- * what was covered.
+ * frames, its distance from ours is the limit: what is farther off is a
+ * mismatch, what is not and has other bits TT_UNCHECKED. Notes name what was
+ * covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 

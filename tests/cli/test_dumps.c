@@ -338,8 +338,7 @@ static void test_validate(void)
            text_of(at("out")));
     expect(strstr(text_of(at("r.json")), "tether-validate/1") && exists(
            at("r.html")) && exists(at("r.xml")), "reports");
-    expect(strstr(text_of(at("out")), "teacher forced") &&
-           strstr(text_of(at("out")), "free running"), "both curves");
+    expect(strstr(text_of(at("out")), "free running") != NULL, "a curve");
     expect(validate("validate --dump bf16 --arith bf16") == 0,
            "honest bf16 passes: %s", text_of(at("out")));
     /* what is wrong is looked for with operators on values of the host */
@@ -377,9 +376,7 @@ static void test_latents_alone(void)
                                i ? 39 : 15), "%s: %s%s", name, said,
                    text_of(at("out")));
             expect((step == 4) == (strstr(text_of(at("out")), "goes on from: "
-                   "compared with a free run") != NULL)
-                   && (step == 3) == (strstr(text_of(at("out")), "teacher "
-                                             "forced") != NULL), "%s: %s", name,
+                   "compared with a free run") != NULL), "%s: %s", name,
                    text_of(at("out")));
         }
     }

@@ -26,8 +26,7 @@ typedef struct settings {
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "What is compared"},
     {OPT_READ, "dump", 0, offsetof(settings, dump), "FILE",
-     "theirs: a safetensors file of tensors named as by `generate --dump`, or "
-     "a trace of the cache"},
+     "theirs: a safetensors file of tensors named as by `generate --dump`"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
      "what they compute with: " VALIDATE_ARITHS " (default f32). A dump that "
      "names this class in its metadata (class) must have its bits"},
@@ -117,8 +116,7 @@ static bool compare_injected(tt_report *r, const settings *s,
         tt_report_note(r, "%s: compared with a free run", why);
         return false;
     }
-    tt_dump_options o = options_of(s, arith, set,
-                                   "teacher forced, all tensors");
+    tt_dump_options o = options_of(s, arith, set, NULL);
     o.injected = true;
     tt_dump_compare(ctx, r, &o);
     return true;

@@ -151,8 +151,8 @@ typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
 /* Do `work` in a child process, and have in `r` what it adds there, as if it
  * were done here. A backend that crashes, exits, or stays in one call for more
  * than `seconds` (0: for ever) is a mismatch that names operator, case and
- * what happened; another child goes on after that case. What it prints is
- * kept from the reports and noted once. To be called while the program has
+ * what happened; another child goes on after that case. What it prints
+ * goes to standard error. To be called while the program has
  * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
  * and the rollout may be called once each in `work`, in that order.
  * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;

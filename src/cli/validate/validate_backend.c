@@ -76,7 +76,7 @@ static const opt_spec options[] = {
      "and its range in half of the pairs"},
     {OPT_SWITCH, "isolate", 0, offsetof(settings, isolate), NULL,
      "in a process of its own: a backend that crashes, exits or hangs is a "
-     "verdict, one that prints a note (default: yes; no for a debugger)"},
+     "verdict (default: yes; no for a debugger)"},
     {OPT_REAL, "timeout", 0, offsetof(settings, timeout), "SECONDS",
      "what one call of it may take, 0: any time (default 120)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},

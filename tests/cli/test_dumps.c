@@ -382,6 +382,29 @@ static void test_latents_alone(void)
     }
 }
 
+/* Tensors of the VAE are compared whatever the command writes, and what it
+ * names is not written. */
+static void test_pictures(void)
+{
+    static const struct {
+        const char *more, *word;
+        int status;
+    } c[] = {{"", "PASS: ", 0}, {"-o mine.y4m", "PASS: ", 0},
+             {"--no-decode --latents-out mine.y4m", "--no-decode: tensors of "
+              "the VAE are not compared", 1}};
+#define PICTURES "generate -m %s --vae %s --embeds %s -W 16 -H 16 -t 1 "       \
+                 "--latents 3 --cache full "
+    expect(run(PICTURES "-q -o video.y4m --dump pictures.st --dump-filter "
+               "'vae/*'", model, vae, inputs) == 0, "%s", said);
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        expect(run("validate --dump pictures.st --partial -- " PICTURES
+                   "%s > out", model, vae, inputs, c[i].more) == c[i].status
+               && strstr(text_of(at("out")), c[i].word), "%s: %s%s", c[i].more,
+               said, text_of(at("out")));
+        expect(!exists(at("mine.y4m")), "%s: not ours to write", c[i].more);
+    }
+}
+
 /* A dump that names its class is checked by its bits, in that class. */
 static void test_classes(void)
 {
@@ -612,6 +635,7 @@ int main(int argc, char **argv)
     test_diff();
     test_validate();
     test_latents_alone();
+    test_pictures();
     test_classes();
     test_cases();
     test_cut_cases();

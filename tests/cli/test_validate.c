@@ -315,6 +315,11 @@ static void test_again(void)
     expect(paste(fault, again) == 1
            && strstr(text_of(at("out")), "1 compared: 0 pass, 1 mismatch"),
            "one case: %s%s", said, text_of(at("out")));
+    put_file(at("known"), "op.silu.normal\n", 0644);
+    expect(run_after(fault, "validate --backend %s --op silu --rounds 2 "
+                     "--xfail known > out", plugin) == 1
+           && strstr(text_of(at("out")), "--case 'op.silu.zero n=1 seed 1'"),
+           "not one that is expected: %s", text_of(at("out")));
     expect(run_after(fault, "validate --backend %s "
                      "--case '#silu.0' " SMALL
                      " --export failed2 > out", plugin, model) == 1

@@ -110,6 +110,16 @@ static void put_dump(const char *path, fault f)
     expect_ok(tt_st_finish(w), path);
 }
 
+static char *slurp(const char *path)
+{
+    static char text[1 << 19];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
 /* ---- verdicts ------------------------------------------------------------ */
 
 static tt_report *compare(fault f, const char *arith, bool diff, bool partial)
@@ -285,6 +295,24 @@ static void test_coverage(void)
     expect(tt_report_passed(r) && tt_report_compared(r) == 6,
            "--partial: a kind of tensor may be missing");
     tt_report_free(r);
+    /* of many that are missing few are listed, and what to do */
+    expect_ok(tt_report_new(ctx, &r, "many", tt_arith_find("f32")), "report");
+    for (int i = 0; i < 40; i++) {
+        tt_verdict v = {.op = "", .outcome = TT_MISSING};
+        snprintf(v.path, sizeof v.path, "chunk.%d/x", i);
+        tt_report_add(r, &v, NULL, NULL);
+    }
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+    const char *text = slurp(at("r.txt"));
+    expect(strstr(text, "chunk.2/x\n") && !strstr(text, "chunk.3/x\n")
+           && strstr(text, "and 37 more\n"), "few are listed: %s", text);
+    tt_report_free(r);
+    r = compare(MISSING, "f32", false, false);
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+    text = slurp(at("r.txt"));
+    expect(strstr(text, "1 tensors are missing: --partial leaves out")
+           && strstr(text, "--filter NAMES"), "what to do: %s", text);
+    tt_report_free(r);
     expect_ok(tt_report_new(ctx, &r, "none", tt_arith_find("f32")), "report");
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
         .want = at("want"), .got = at("got"), .filter = "no,such name",
@@ -377,16 +405,6 @@ static void test_shapes(void)
 }
 
 /* ---- reports ------------------------------------------------------------- */
-
-static char *slurp(const char *path)
-{
-    static char text[1 << 19];
-    FILE *f = fopen(path, "rb");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    text[n] = '\0';
-    if (f) fclose(f);
-    return text;
-}
 
 /* A tensor under another's name, whatever block or pass that is of; which kinds
  * are not there. */

@@ -440,6 +440,7 @@ static void validate_backend_check_all(tt_ctx *ctx, tt_report *r, settings *s,
     else
         find_and_check(ctx, r, s);
     if (place.drawn) fputs("\r\033[K", stderr);
+    validate_expect(ctx, r, &s->out);
     note_again(ctx, r, s);
 }
 

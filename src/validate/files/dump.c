@@ -262,6 +262,12 @@ static void say_coverage(dump_run *d, const tt_entry *const *order)
                    *prefix ? " " : "", d->common, d->ours, d->opt->got,
                    kinds ? "; without " : "", list,
                    kinds > KINDS_SAID ? ", ..." : "");
+    if (d->missing && !d->opt->extra_fails && !*prefix)
+        tt_report_note(d->report, "%" PRId64 " tensors are missing: %s--filter "
+                       "NAMES compares those that match alone", d->missing,
+                       d->opt->partial ? "theirs has others of their kinds; "
+                       : "--partial leaves out kinds that theirs has none of, "
+                       );
     if (*d->of[RUN_EXCUSED].name)
         tt_report_note(d->report, "a pick of frames is a tie, at %s: what it "
                        "reaches and differs is not judged from files; a run of "
@@ -331,9 +337,8 @@ static void compare_one(dump_run *d, const tt_entry *ours)
         if (d->opt->partial && !knows_kind(d, ours->name)) return;
         if (!d->opt->extra_fails && is_unread(d, ours->name)) return;
         v.outcome = TT_MISSING;
-        snprintf(v.hint, sizeof v.hint, "not in %.90s%s", d->opt->got,
-                 d->opt->partial ? ", which has some of its kind; --filter "
-                 "NAMES compares what is there" : "");
+        d->missing++;
+        snprintf(v.hint, sizeof v.hint, "not in %.150s", d->opt->got);
     } else if (d->opt->arith
                ? !tt_shape_fits(&theirs->t, v.rank, v.dim)
                  || tt_dtype_is_real(theirs->t.dtype)

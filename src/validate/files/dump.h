@@ -50,6 +50,7 @@ typedef struct dump_run {
     const tt_arith *limits;    /* of opt; NULL: every bit counts              */
     dump_files f;
     int64_t ours, common;      /* names in ours; of them in theirs            */
+    int64_t missing;           /* that had to be there                        */
     history of[RUN_KINDS];
     const char **kind;         /* of their names, sorted; with partial only   */
     int64_t last_chunk, last_step;       /* of ours; the step is a clean pass */

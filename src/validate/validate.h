@@ -162,13 +162,6 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
 
 /* ---- dumps --------------------------------------------------------------- */
 
-/* How far values may be apart where nothing else says so: |got - want| <=
- * abs + rel |want|. */
-typedef struct tt_tolerance {
-    const char *glob;        /* of names; NULL ends a list                    */
-    double abs, rel;
-} tt_tolerance;
-
 /* Two safetensors files of named tensors, one written by another program. */
 typedef struct tt_dump_options {
     const char *got, *want;  /* theirs; ours, whose data order is the order of
@@ -181,8 +174,6 @@ typedef struct tt_dump_options {
                                 arithmetic; what `oracle` lacks is then not
                                 checked                                       */
     const tt_arith *arith;   /* NULL: every bit counts, types too             */
-    const tt_tolerance *tol; /* without arith: of the first glob that matches a
-                                name; types may differ there. NULL: none      */
     const char *filter;      /* glob of names; NULL: all                      */
     const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
     const char *curve;       /* curve for tt_report_grow; NULL: none          */

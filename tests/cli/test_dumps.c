@@ -298,21 +298,6 @@ static void test_diff(void)
                     33), "the first difference comes first: %s",
            text_of(at("out")));
     expect(run("diff ours caches > out") == 1, "other names");
-    put_file(at("tol"), "# names, absolute, relative\n\n"
-             "*grab.keep 1\n*grab* 1e9\n*tame* 1e9 0\n* 1e3 0.9\n", 0644);
-    expect(run("diff ours bf16 --tol tol > out") == 0, "within: %s",
-           text_of(at("out")));
-    put_file(at("tol"), "context 1 1e-2\n", 0644);
-    expect(run("diff ours bf16 --tol tol > out") == 1 &&
-           !strstr(text_of(at("out")), "tensor: context"), "others count");
-    put_file(at("tol"), "context 0 1e-9\n* 1e9\n", 0644);
-    expect(run("diff ours bf16 --tol tol > out") == 1 &&
-           strstr(text_of(at("out")), "tensor: context"), "the first counts");
-    put_file(at("tol"), "context 1 x\n", 0644);
-    refuses(3, "line 1", "diff ours bf16 --tol tol");
-    refuses(3, "no file", "diff ours bf16 --tol 'no file'");
-    refuses(3, "cannot be read", "diff ours bf16 --tol .");
-    refuses(2, "one of them", "diff ours bf16 --tol tol --arith bf16");
     if (sizeof(tt_real) == 4) {
         copy_off("ours", "nudged");
         expect(run("diff ours again --arith f32 > out") == 0

@@ -7,7 +7,6 @@
  *         neither a pass nor a failure. Whole numbers of one type are compared
  *         by their bytes: a double holds 53 bits of them.
  * Next    history.c, verdict.c */
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -219,31 +218,6 @@ static void check_pick(dump_run *d, tt_verdict *v, const pair *p)
         && !excused(d, v, p, RUN_EXCUSED)) excused(d, v, p, RUN_EMULATED);
 }
 
-/* The tolerance that someone gave for this name, NULL: every bit counts. */
-static const tt_tolerance *tolerance(const dump_run *d, const char *name)
-{
-    const tt_tolerance *t = d->limits ? NULL : d->opt->tol;
-    while (t && t->glob && fnmatch(t->glob, name, 0)) t++;
-    return t && t->glob ? t : NULL;
-}
-
-static void check_tolerance(tt_verdict *v, const pair *p,
-                            const tt_tolerance *t)
-{
-    tt_metrics_measure(&v->m, p->got, p->want, p->n);
-    if (v->m.broken) v->ratio = INFINITY;
-    for (int64_t i = 0; i < p->n && !v->m.broken; i++) {
-        const double d = fabs(p->got[i] - p->want[i]);
-        const double limit = t->abs + t->rel * fabs(p->want[i]);
-        const double ratio = limit > 0 ? d / limit : d > 0 ? INFINITY : 0;
-        if (!(ratio > v->ratio)) continue;   /* and where neither is finite */
-        v->ratio = ratio;
-        v->m.worst = i;
-    }
-    v->outcome = v->ratio > 1 ? TT_MISMATCH : TT_PASS;
-    verdict_place(v);
-}
-
 /* Is it the result of the one operator of a case? */
 static bool operator_of(const dump_run *d, const pair *p)
 {
@@ -276,11 +250,6 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
-    const tt_tolerance *t = tolerance(d, p->ours->name);
-    if (t) {
-        check_tolerance(v, p, t);
-        return;
-    }
     if (real && d->limits && operator_of(d, p)) {
         verdict_check_call(v, d->limits, p->got, p->want, p->emul, p->n,
                            v->dim[v->rank - 1]);
@@ -301,8 +270,7 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 /* Of a tensor that is checked by its bits, as it was checked. */
 static void note_bits(dump_run *d, tt_verdict *v, const pair *p)
 {
-    const bool equal = d->limits || d->opt->tol ? same_bytes(d, p)
-                                                : v->outcome == TT_PASS;
+    const bool equal = d->limits ? same_bytes(d, p) : v->outcome == TT_PASS;
     if (p->n) v->bits = equal ? TT_BITS_EQUAL : TT_BITS_DIFFER;
     if (v->outcome == TT_PASS && p->loose && !equal
         && tt_dtype_is_real(p->ours->t.dtype))

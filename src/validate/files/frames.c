@@ -530,7 +530,8 @@ static bool make_deviation(named *t, int how, double *trial)
         const double w = t->want[i];
         trial[i] = how == 0 ? w : how == 1 ? w * w : how == 2 ? sqrt(w)
                    : how == 3 ? w * sqrt(rint(n) / (rint(n) - 1))
-                   : how == 4 ? sqrt(trial[i]) : sqrt(fmax(0, w * w - trial[i]));
+                   : how == 4 ? sqrt(trial[i])
+                   : sqrt(fmax(0, w * w - trial[i]));
     }
     return true;
 }

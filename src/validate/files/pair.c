@@ -281,7 +281,7 @@ static void note_bits(dump_run *d, tt_verdict *v, const pair *p)
 
 /* The largest difference of n values of theirs from those of a tensor; infinite
  * where one of them is not finite. */
-static double farthest(dump_run *d, const tt_tensor *t, const double *got)
+static double tensor_distance(dump_run *d, const tt_tensor *t, const double *got)
 {
     double worst = 0;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
@@ -295,7 +295,7 @@ static double farthest(dump_run *d, const tt_tensor *t, const double *got)
     return x ? worst : INFINITY;
 }
 
-/* Bytes between two tensors of our file, which are in the order of execution. */
+/* Bytes between two tensors of our file, which has the order of execution. */
 static uintptr_t apart(const tt_entry *a, const tt_entry *b)
 {
     const uintptr_t x = (uintptr_t)a->t.data, y = (uintptr_t)b->t.data;
@@ -318,8 +318,8 @@ static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
         if (e == p->ours || tt_tensor_count(&e->t) != p->n
             || !tt_dtype_is_real(e->t.dtype)) continue;
         row.dim[0] = 1;
-        if (farthest(d, &row, p->got) > least) continue;
-        const double far = farthest(d, &e->t, p->got);
+        if (tensor_distance(d, &row, p->got) > least) continue;
+        const double far = tensor_distance(d, &e->t, p->got);
         if (far > least || (best && far == least
                             && apart(e, p->ours) >= apart(best, p->ours)))
             continue;
@@ -347,7 +347,8 @@ static void explain_whole(tt_verdict *v, const pair *p)
                  : "small");
     snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values %s, "
              "the first is %.17g where %.17g is expected%s", v->m.differ, p->n,
-             by, p->got[i], p->want[i], v->m.differ ? "" : ": bits beyond 2^53");
+             by, p->got[i], p->want[i],
+             v->m.differ ? "" : ": bits beyond 2^53");
 }
 
 /* The mistakes of its operator, where a case says what it read, else of any

@@ -281,7 +281,7 @@ static void note_bits(dump_run *d, tt_verdict *v, const pair *p)
 
 /* The largest difference of n values of theirs from those of a tensor; infinite
  * where one of them is not finite. */
-static double tensor_distance(dump_run *d, const tt_tensor *t, const double *got)
+static double tensor_off(dump_run *d, const tt_tensor *t, const double *got)
 {
     double worst = 0;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
@@ -318,8 +318,8 @@ static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
         if (e == p->ours || tt_tensor_count(&e->t) != p->n
             || !tt_dtype_is_real(e->t.dtype)) continue;
         row.dim[0] = 1;
-        if (tensor_distance(d, &row, p->got) > least) continue;
-        const double far = tensor_distance(d, &e->t, p->got);
+        if (tensor_off(d, &row, p->got) > least) continue;
+        const double far = tensor_off(d, &e->t, p->got);
         if (far > least || (best && far == least
                             && apart(e, p->ours) >= apart(best, p->ours)))
             continue;

@@ -148,12 +148,14 @@ static bool pool_queries(const named *t, const round_of *r, mass_fault f,
 {
     const tt_entry *x = named_find(t, "chunk.%" PRId64 "/step.%" PRId64 "/x",
                                    t->at.chunk, t->at.step);
-    const int64_t F = x && x->t.rank == 4 ? x->t.dim[0] : 1, L = r->T / F;
+    const int64_t F = x && x->t.rank == 4 ? x->t.dim[0] : 1;
+    const int64_t L = F > 0 ? r->T / F : 0;
     double *column = named_capacity(t, r->T);
+    if (L < 1) return false;
     if (f == MASS_LAST) mean_into(q, r->q + (r->T - L) * r->width, L, r->width);
     else if (f == MASS_FIRST) mean_into(q, r->q, L, r->width);
     else mean_into(q, r->q, r->T, r->width);
-    if (f != MASS_MAX && f != MASS_MEDIAN) return L > 0;
+    if (f != MASS_MAX && f != MASS_MEDIAN) return true;
     for (int64_t i = 0; column && i < r->width; i++) {
         for (int64_t k = 0; k < r->T; k++) column[k] = r->q[k * r->width + i];
         qsort(column, (size_t)r->T, sizeof *column, value_order);

@@ -100,18 +100,19 @@ double *named_capacity(const named *t, int64_t n)
 bool named_pass_of(const named *t, int64_t frame, char *pass, size_t size,
                    int64_t *at, int64_t *F)
 {
-    int64_t first = 0, step = 0;
-    for (int64_t c = 0;; c++, first += *F) {
+    int64_t step = 0;
+    *at = frame;               /* from the first one of chunk c on */
+    for (int64_t c = 0; *at >= 0; *at -= *F, c++) {
         const tt_entry *x = named_find(t, "chunk.%" PRId64 "/step.0/x", c);
         if (!x || x->t.rank != 4) return false;
         *F = x->t.dim[0];
-        *at = frame - first;
-        if (*at < 0 || *at >= *F) continue;
+        if (*at >= *F) continue;
         while (named_find(t, "chunk.%" PRId64 "/step.%" PRId64 "/x", c,
                           step + 1)) step++;
         snprintf(pass, size, "chunk.%" PRId64 "/step.%" PRId64 "/", c, step);
         return true;
     }
+    return false;
 }
 
 /* ---- latents ------------------------------------------------------------- */
@@ -282,7 +283,9 @@ static const double *latent(const named *t, int64_t frame)
     char pass[64];
     int64_t at, F;
     if (!named_pass_of(t, frame, pass, sizeof pass, &at, &F)) return NULL;
-    const double *x = named_read(t, named_find(t, "%sx", pass), F * t->n);
+    const tt_entry *e = named_find(t, "%sx", pass);
+    if (!e || tt_tensor_count(&e->t) / F != t->n) return NULL;
+    const double *x = named_read(t, e, -1);
     return x ? x + at * t->n : NULL;
 }
 

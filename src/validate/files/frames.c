@@ -106,10 +106,8 @@ static double *edited_mean(const named *t, char what, int64_t frame,
 /* The candidates of the round that t is of, and how many are kept. */
 static bool begin_round(const named *t, round_of *r)
 {
-    char name[224];
-    snprintf(name, sizeof name, "%.*sgrab.candidates",
-             (int)(t->at.last - t->name), t->name);
-    const tt_entry *e = named_find(t, "%s", name);
+    const tt_entry *e = named_find(t, "%.*sgrab.candidates",
+                                   (int)(t->at.last - t->name), t->name);
     *r = (round_of){.P = e ? tt_tensor_count(&e->t) : 0};
     r->index = named_read(t, e, r->P);
     const double *keep = named_beside(t, "grab.keep", r->P);

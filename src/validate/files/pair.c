@@ -161,18 +161,15 @@ static bool same_bytes(dump_run *d, const pair *p)
 
 /* Every bit: the numbers are equal, -0 is not 0. Of whole numbers the first
  * that differs is shown. */
-static void check_exact(dump_run *d, tt_verdict *v, const pair *p)
+static void check_exact(const dump_run *d, tt_verdict *v, const pair *p)
 {
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
-    const bool bytes = real || p->ours->t.dtype != p->theirs->t.dtype
-                       || same_bytes(d, p);      /* beyond 2^53 */
     tt_metrics_measure(&v->m, p->got, p->want, p->n);
     int64_t first = -1;
     for (int64_t i = 0; i < p->n && first < 0; i++)
         if (!value_same_bits(p->got[i], p->want[i])) first = i;
-    const bool same = first < 0 && bytes;
-    v->outcome = same ? TT_PASS : TT_MISMATCH;
-    v->ratio = same ? 0 : INFINITY;
+    v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
+    v->ratio = first < 0 ? 0 : INFINITY;
     const bool all_same = v->m.max_abs == 0 && !v->m.broken;   /* but signs */
     if (first >= 0 && (d->opt->arith || all_same || !real)) v->m.worst = first;
     verdict_place(v);
@@ -262,9 +259,8 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
         check_pick(d, v, p);
     else if (d->limits && v->outcome == TT_MISMATCH)
         excused(d, v, p, RUN_EXCUSED);
-    if (!d->limits && (!d->opt->arith
-                       || p->ours->t.dtype != p->theirs->t.dtype))
-        check_types(d, v, p);
+    const bool alike = p->ours->t.dtype == p->theirs->t.dtype;
+    if (alike ? !real || !d->opt->arith : !d->limits) check_types(d, v, p);
 }
 
 /* Of a tensor that is checked by its bits, as it was checked. */
@@ -346,9 +342,8 @@ static void explain_whole(tt_verdict *v, const pair *p)
         snprintf(by, sizeof by, "are %.17g too %s", fabs(off), off > 0 ? "large"
                  : "small");
     snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values %s, "
-             "the first is %.17g where %.17g is expected%s", v->m.differ, p->n,
-             by, p->got[i], p->want[i],
-             v->m.differ ? "" : ": bits beyond 2^53");
+             "the first is %.17g where %.17g is expected", v->m.differ, p->n,
+             by, p->got[i], p->want[i]);
 }
 
 /* The mistakes of its operator, where a case says what it read, else of any
@@ -356,7 +351,7 @@ static void explain_whole(tt_verdict *v, const pair *p)
 static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
 {
     op_call q;
-    const bool known = d->opt->operands && !strcmp(p->ours->name, "y")
+    const bool known = operator_of(d, p)
                        && case_read(d->ctx, &q, d->opt->operands, v->dim,
                                     v->rank);
     const tt_arith *a = d->opt->arith;
@@ -391,18 +386,6 @@ static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
-/* The relative error the declared arithmetic makes; none where bits count. */
-static double emulated_error(const pair *p)
-{
-    double e = 0, w = 0;
-    for (int64_t i = 0; p->emul && i < p->n; i++) {
-        const double x = p->emul[i] - p->want[i];
-        e += x * x;
-        w += p->want[i] * p->want[i];
-    }
-    return w > 0 ? sqrt(e / w) : 0;
-}
-
 /* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */
 static void pair_grow(dump_run *d, const tt_verdict *v, const pair *p)
 {
@@ -412,9 +395,11 @@ static void pair_grow(dump_run *d, const tt_verdict *v, const pair *p)
     snprintf(next, sizeof next, "chunk.%" PRId64 "/step.%" PRId64 "/x0",
              at.chunk, at.step + 1);
     if (tt_file_find(d->f.got, next) && tt_file_find(d->f.want, next)) return;
+    tt_metrics own = {0};      /* none where bits count */
+    if (p->emul) tt_metrics_measure(&own, p->emul, p->want, p->n);
     tt_report_grow(d->report, &(tt_growth){
         .curve = d->opt->curve, .chunk = at.chunk, .rel_l2 = v->m.rel_l2,
-        .earned = emulated_error(p)});
+        .earned = own.rel_l2});
 }
 
 /* Nothing says how far off this tensor may be: `want` is also the emulation,

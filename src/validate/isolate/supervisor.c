@@ -23,7 +23,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "validate/isolate/child.h"
@@ -102,13 +101,6 @@ static bool wants_end(const supervisor *k)
     return k->ctx->interrupt && *k->ctx->interrupt;
 }
 
-static double supervisor_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Stop a child that is too long in one call, or goes on when the user wants an
  * end. Time in which this process stood still too (Ctrl-Z) does not count. */
 static void look_at_child(supervisor *k, double passed)
@@ -137,10 +129,10 @@ static int wait_for_child(supervisor *k)
 {
     int status = 0;
     bool gone = false;
-    double last = supervisor_now(), end = 0;
+    double last = tt_now(), end = 0;
     while (!gone) {
         listen_once(k, k->events < 0 ? 1 : TICK_MS);
-        const double at = supervisor_now();
+        const double at = tt_now();
         if (!k->late) look_at_child(k, at - last);
         show_place(k);
         if (k->ended && end == 0) end = at;

@@ -358,8 +358,12 @@ bool frames_score(named *t)
         || !named_mixed(t, trial, named_beside(t, "grab.mass", t->n),
                         named_beside(t, "grab.div", t->n), &a, &b))
         return false;
-    snprintf(t->out, t->size, "score = mass + alpha diversity: %.5g mass %+.5g "
-             "diversity where 1 and %.5g belong", a, b, alpha);
+    if (fabs(a - 1) < 1e-4)
+        snprintf(t->out, t->size, "score = mass + alpha diversity: alpha is "
+                 "%.5g where %.5g belongs", b, alpha);
+    else
+        snprintf(t->out, t->size, "score = mass + alpha diversity: %.5g mass "
+                 "%+.5g diversity where 1 and %.5g belong", a, b, alpha);
     return true;
 }
 

@@ -84,10 +84,9 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
 
 /* ---- report -------------------------------------------------------------- */
 
-/* One point of an error-growth curve: relative L2 error of `x0` of a chunk, or
- * the rms of it over the chunk's tensors where theirs are injected. */
+/* One point of an error-growth curve: relative L2 error of `x0` of a chunk. */
 typedef struct tt_growth {
-    const char *curve;   /* "teacher forced, all tensors", "free running"     */
+    const char *curve;   /* "teacher forced", "free running"                  */
     int64_t chunk;
     double rel_l2, earned;
 } tt_growth;
@@ -152,8 +151,8 @@ typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
 /* Do `work` in a child process, and have in `r` what it adds there, as if it
  * were done here. A backend that crashes, exits, or stays in one call for more
  * than `seconds` (0: for ever) is a mismatch that names operator, case and
- * what happened; another child goes on after that case. What it prints is
- * kept from the reports and noted once. To be called while the program has
+ * what happened; another child goes on after that case. What it prints
+ * goes to standard error. To be called while the program has
  * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
  * and the rollout may be called once each in `work`, in that order.
  * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;
@@ -163,15 +162,7 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
 
 /* ---- dumps --------------------------------------------------------------- */
 
-/* How far values may be apart where nothing else says so: |got - want| <=
- * abs + rel |want|. */
-typedef struct tt_tolerance {
-    const char *glob;        /* of names; NULL ends a list                    */
-    double abs, rel;
-} tt_tolerance;
-
-/* Two safetensors files of named tensors, one written by another program, or
- * with `trace` files of `generate --trace-cache`. */
+/* Two safetensors files of named tensors, one written by another program. */
 typedef struct tt_dump_options {
     const char *got, *want;  /* theirs; ours, whose data order is the order of
                                 execution                                     */
@@ -183,8 +174,6 @@ typedef struct tt_dump_options {
                                 arithmetic; what `oracle` lacks is then not
                                 checked                                       */
     const tt_arith *arith;   /* NULL: every bit counts, types too             */
-    const tt_tolerance *tol; /* without arith: of the first glob that matches a
-                                name; types may differ there. NULL: none      */
     const char *filter;      /* glob of names; NULL: all                      */
     const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
     const char *curve;       /* curve for tt_report_grow; NULL: none          */
@@ -200,13 +189,13 @@ typedef struct tt_dump_options {
 
 /* Compare in ours' order. Shapes may differ by axes of 1 and by axes merged
  * ([T, H, D] against [1, T, H*D]). Integers must be equal, GRAB's picks
- * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
+ * (grab.keep) up to ties: every frame they kept in place of another
  * had a score within TT_SLACK times the error of the declared arithmetic of the
  * other's, and is among the best of their own. What a tie can reach and differs
  * is TT_UNCHECKED; all else is checked as before. Where o->emul picked other
- * frames and theirs did not, a tensor out of the limits is TT_UNCHECKED as long
- * as it is no farther from ours than that run is, else a mismatch. Notes name
- * what was covered.
+ * frames, its distance from ours is the limit: what is farther off is a
+ * mismatch, what is not and has other bits TT_UNCHECKED. Notes name what was
+ * covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 

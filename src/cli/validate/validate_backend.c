@@ -76,7 +76,7 @@ static const opt_spec options[] = {
      "and its range in half of the pairs"},
     {OPT_SWITCH, "isolate", 0, offsetof(settings, isolate), NULL,
      "in a process of its own: a backend that crashes, exits or hangs is a "
-     "verdict, one that prints a note (default: yes; no for a debugger)"},
+     "verdict (default: yes; no for a debugger)"},
     {OPT_REAL, "timeout", 0, offsetof(settings, timeout), "SECONDS",
      "what one call of it may take, 0: any time (default 120)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
@@ -440,6 +440,7 @@ static void validate_backend_check_all(tt_ctx *ctx, tt_report *r, settings *s,
     else
         find_and_check(ctx, r, s);
     if (place.drawn) fputs("\r\033[K", stderr);
+    validate_expect(ctx, r, &s->out);
     note_again(ctx, r, s);
 }
 

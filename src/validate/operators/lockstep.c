@@ -20,8 +20,9 @@
 
 enum { OURS, FORCED, FORCED_EMUL, FREE, FREE_EMUL, RUNS, DUMPED = FREE };
 
-/* What of a chunk is compared: latents, the policy's picks, the KV cache. Scores
- * say what a tie is; a few of them have no error of their own to go by. */
+/* What of a chunk is compared: latents, the policy's picks, the KV cache.
+ * Scores say what a tie is; a few of them have no error of their own to go by.
+ */
 #define CHECKED "*/x0,*/grab.keep,*/cache.*"
 #define SHOWN CHECKED ",*/grab.score"
 

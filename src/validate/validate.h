@@ -154,8 +154,8 @@ typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
  * than `seconds` (0: for ever) is a mismatch that names operator, case and
  * what happened; another child goes on after that case. What it prints is
  * kept from the reports and noted once. To be called while the program has
- * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
- * and the rollout may be called once each in `work`, in that order.
+ * one thread, before anything is computed. tt_opcheck, the calls and the
+ * rollout may be called once each in `work`, in that order.
  * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;
  *          TT_EIO: no process to be had. */
 tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
@@ -273,12 +273,6 @@ tt_status tt_digest_model(tt_ctx *ctx, const struct tt_model_parts *m,
 typedef void (*tt_case_fn)(void *user, const char *op, const char *name);
 tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
                           tt_case_fn fn, void *user);
-
-/* Time every operator that the table brings itself `runs` times (at least 4)
- * next to ours, in turn, and note both medians, their ratio and the range of
- * the middle half of the ratios. */
-tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
-                     const char *only, int64_t runs);
 
 /* ---- the model, operator by operator ------------------------------------- */
 

@@ -188,18 +188,6 @@ static void test_conditions(void)
            "n="), "the hint's own shape: %s", text);
 }
 
-/* One that gives up is noted, not the end of the report. */
-static void test_bench(void)
-{
-    tt_ops bad = *tt_ops_default();
-    tt_report *r = report("f32");
-    bad.silu = no_silu;
-    expect_ok(tt_opbench(ctx, r, &bad, "silu", 4), "bench");
-    expect(r->notes && strstr(r->notes->text, "gave up: no silu"), "%s",
-           r->notes ? r->notes->text : "no note");
-    tt_report_free(r);
-}
-
 static void text_of(tt_report *r, char *out, size_t size)
 {
     char path[600];
@@ -367,7 +355,6 @@ int main(void)
     test_unsupported();
     test_unsupported_late();
     test_conditions();
-    test_bench();
     test_model();
 #endif
     return test_end();

@@ -62,8 +62,9 @@ typedef struct tt_opcheck_options {
     bool small;              /* leave the large sizes out                     */
     const char *one;         /* NULL or a case: that one alone, as it is      */
 } tt_opcheck_options;
-/* Every operator of `ops` on random and pathological inputs, odd and tiny
- * sizes, canaries around outputs and NaN around inputs, every call made twice.
+/* Every operator of `ops` that is not ours in a gap of it, or the one that is
+ * named, on random and pathological inputs, odd and tiny sizes, canaries around
+ * outputs and NaN around inputs, every call made twice.
  * Arrays aligned to an element only, rows wider than what is read of them,
  * norms and rope in place: each with and without the others in 8 rounds. A
  * failure is reduced to the smallest failing shape. One verdict per case that
@@ -75,7 +76,8 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
 /* ---- the model, operator by operator ------------------------------------- */
 
 /* A table that runs every call on our operators (whose result goes on), on the
- * candidate, the oracle and the emulation, and adds a verdict. Of a linear,
+ * candidate, the oracle and the emulation, and adds a verdict; not of what is
+ * ours in a gap of the candidate. Of a linear,
  * attention or conv of more than some 17 million multiply-adds rows are
  * checked: the first, the last, those farthest from ours, and some between. One
  * at a time per context. With `adopt` the candidate's result goes on (free

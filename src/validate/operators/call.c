@@ -168,6 +168,16 @@ void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
     ctx->ops = before;
 }
 
+bool ops_own(const tt_ops *ops, op_kind kind)
+{
+    const tt_ops *ours = tt_ops_class(tt_ops_default(), ops->cls);
+#define OWN(op, OP) ours && ops->op != ours->op,
+    const bool own[OP_KINDS] = {TT_OPS(OWN)};
+    bool any = false;
+    for (int i = 0; i < OP_KINDS; i++) any = any || own[i];
+    return own[kind] || !any;
+}
+
 int64_t call_cost(const op_call *q)
 {
     const tt_attention_args *a = &q->attn;

@@ -64,6 +64,10 @@ size_t call_out_bytes(const op_call *q);     /* of all of it                  */
  * tt_real or double as above. */
 void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
 
+/* Is there a function of the table's own, and not ours where it has a gap? All
+ * are of a table that has nothing else. */
+bool ops_own(const tt_ops *ops, op_kind kind);
+
 /* Multiply-adds of it, about. */
 int64_t call_cost(const op_call *q);
 

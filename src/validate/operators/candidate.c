@@ -83,7 +83,7 @@ static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
         c->unsupported = first && ctx->status == TT_EUNSUPPORTED;
         snprintf(c->why, sizeof c->why, "%s%.150s", c->unsupported ? ""
                  : first ? "gave up: " : "gave up at the second call: ",
-                 tt_message(ctx));
+                 *tt_message(ctx) ? tt_message(ctx) : "it says no reason");
     }
     tt_clear(ctx);
     return true;

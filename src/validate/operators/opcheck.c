@@ -15,13 +15,19 @@
 #include "validate/operators/opcase.h"
 #include "validate/report/report.h"
 
+/* Of one operator. */
+typedef struct tally {
+    int64_t unsteady;        /* cases whose second call gave other bits       */
+    int64_t computed, refused;   /* rounds                                    */
+} tally;
+
 typedef struct check {
     tt_ctx *ctx;
     const tt_ops *ops;
     const tt_arith *arith;
     op_case at;
     bool large;          /* sizes_large, each once                            */
-    int64_t *unsteady;   /* cases whose second call gave other bits           */
+    struct tally *tally;
     watch *watch;
 } check;
 
@@ -47,7 +53,7 @@ static void opcheck_run(const check *k, candidate_call *c, tt_verdict *v,
                             "golden");
     if (ours) call_double(ctx, arith_ours(k->arith), &q, ours);
     if (!ctx->status && candidate_check(ctx, c, &q, k->arith, ours, v))
-        *k->unsteady += c->unsteady;
+        k->tally->unsteady += c->unsteady;
 }
 
 static bool fails(const check *k)
@@ -103,12 +109,12 @@ static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
 static void report_failure(const check *k, tt_report *r, tt_verdict *v,
                            const candidate_call *c)
 {
-    int64_t again = 0;                   /* its own calls count as no cases */
+    tally again = {0};                   /* its own calls count as no cases */
     char sizes[96];
     check small = *k;
     tt_verdict less = {0};
     candidate_call at_last;
-    small.unsteady = &again;
+    small.tally = &again;
     reduce(&small);
     /* A few elements can be explained by much: the hint is that of the case as
      * drawn, and the reduced one's only without. */
@@ -142,6 +148,8 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
         if (!op_case_round(&k.at, base->at.op, base->at.in, seed, k.large, i))
             break;
         opcheck_run(&k, &c, &v, true);
+        k.tally->refused += v.outcome == TT_UNSUPPORTED;
+        k.tally->computed += v.outcome != TT_UNSUPPORTED;
         if (v.outcome == TT_MISMATCH && !ctx->status) {
             report_failure(&k, r, &v, &c);
             tt_arena_reset(&ctx->scratch, mark);
@@ -168,24 +176,27 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
 static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt, op_kind op)
 {
-    int64_t unsteady = 0;
+    tally n = {0};
     watch *w = r ? r->watch : NULL;
     for (int in = 0; in <= IN_KINDS && !ctx->status; in++) {
         const bool large = in == IN_KINDS;
         const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
                          .at = {.op = op, .in = large ? IN_NORMAL
                                                       : (op_input)in},
-                         .large = large, .unsteady = &unsteady, .watch = w};
+                         .large = large, .tally = &n, .watch = w};
         if (large && opt->small) continue;
         if (input_applies(op, k.at.in) && watch_may(w, op)
             && watch_enter(w, PART_OPERATORS, op * (IN_KINDS + 1) + in))
             check_kind(&k, r, opt->seed, large ? INT64_MAX : opt->rounds);
         tt_check_interrupt(ctx);
     }
-    if (unsteady)
+    if (n.refused && !n.computed)
+        tt_report_note(r, "%s: unsupported, it computed nothing of %lld shapes",
+                       op_name(op), (long long)n.refused);
+    if (n.unsteady)
         tt_report_note(r, "%s is not reproducible: other bits at a second call "
                        "with the same inputs and another number of threads, in "
-                       "%lld cases", op_name(op), (long long)unsteady);
+                       "%lld cases", op_name(op), (long long)n.unsteady);
 }
 
 /* The one case of this name, as it is. */
@@ -193,11 +204,11 @@ static tt_status check_one(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                            const tt_opcheck_options *opt)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    int64_t unsteady = 0;
+    tally n = {0};
     tt_verdict v = {0};
     candidate_call c;
     check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
-               .unsteady = &unsteady, .watch = r ? r->watch : NULL};
+               .tally = &n, .watch = r ? r->watch : NULL};
     if (!op_case_read(&k.at, opt->one))
         return tt_fail(ctx, TT_EINVAL, "\"%s\" is no case of the operator "
                        "checks; expected a name as reports and --list give it, "
@@ -218,13 +229,15 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
     bool any = false;
     watched table;
     TT_TRY(ctx->status);
-    ops = watched_make(&table, r, ops);
+    const tt_ops *theirs = ops;
+    ops = watched_make(&table, r, theirs);
     if (r) r->apart = true;
     if (opt->one) return check_one(ctx, r, ops, opt);
     for (int op = 0; op < OP_KINDS; op++) {
         if (opt->only && strcmp(opt->only, op_name((op_kind)op))) continue;
         any = true;
-        check_op(ctx, r, ops, opt, (op_kind)op);
+        if (opt->only || ops_own(theirs, (op_kind)op))
+            check_op(ctx, r, ops, opt, (op_kind)op);
     }
     if (!any)
         return tt_fail(ctx, TT_EINVAL, "no operator is called \"%s\"; see "

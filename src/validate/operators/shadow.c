@@ -40,6 +40,7 @@ struct tt_shadow {
     int64_t calls[OP_KINDS]; /* in all                                        */
     int64_t kept[OP_KINDS];  /* failures                                      */
     int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
+    int64_t asked[OP_KINDS], refused[OP_KINDS];
 };
 
 /* Small calls, and the first of each kind, are made twice. */
@@ -66,6 +67,8 @@ static bool shadow_check(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     if (!candidate_check(ctx, c, q, s->arith, ours, &v)) return false;
     const bool wrong = v.outcome == TT_MISMATCH;
     s->hints[q->kind] += wrong;
+    s->asked[q->kind]++;
+    s->refused[q->kind] += c->unsupported;
     s->sampled[q->kind] += c->sampled;
     s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, c->rows, c->want);
@@ -99,6 +102,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     const char *only = s->report ? s->report->wish.only : NULL;
     const bool ask = watch_enter(s->watch, PART_CALLS, s->serial++)
                      && watch_may(s->watch, kind)
+                     && ops_own(s->theirs.ops, kind)
                      && (!only || !strcmp(only, path));
     void *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof(double),
                           "shadowed result");
@@ -175,6 +179,10 @@ static void shadow_say(const tt_shadow *s)
                            "row, the ones farthest from ours, and some between",
                            op_name((op_kind)i), (long long)s->sampled[i],
                            (long long)s->calls[i]);
+        if (s->refused[i] && s->refused[i] == s->asked[i])
+            tt_report_note(s->report, "%s: unsupported, it computed none of "
+                           "%lld calls", op_name((op_kind)i),
+                           (long long)s->asked[i]);
         if (s->unsteady[i])
             tt_report_note(s->report, "%s is not reproducible: other bits at a "
                            "second call with the same inputs, in %lld of %lld "

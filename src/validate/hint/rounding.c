@@ -113,17 +113,6 @@ static void say_cut(char *out, size_t size, const op_call *q,
              == TT_FMT_BF16 ? "bf16" : "f16", what[which & ~EXACT]);
 }
 
-void hint_cut(hint *h, const tt_arith *arith)
-{
-    char text[64];
-    for (int i = 0; h->q && i < TRIALS; i++) {
-        say_cut(text, sizeof text, h->q, arith, trials[i]);
-        if (!hint_settled(h)
-            && cut_call(h->ctx, h->q, arith, trials[i], h->trial))
-            hint_try(h, h->trial, "%s", text);
-    }
-}
-
 /* got seen from a program that rounds: how much of the way to one that cuts it
  * is (1: all of it), and the part of the distance, squared, that is left from
  * there. */

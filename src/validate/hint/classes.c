@@ -58,47 +58,43 @@ static const struct change {
     int value;
     float (*factor)(float x);      /* NULL: the class's                       */
     const char *what;
-    int tile;                      /* of the rule                             */
 } changes[] = {
-    {OF(SM90), RULE(block), 8, NULL, BLOCKS, 0},
-    {CORES, RULE(block), 4, NULL, BLOCKS, 0},
-    {OF(SM80) | OF(AMX), RULE(block), 16, NULL, BLOCKS, 0},
-    {OF(SM90), RULE(bits), 24, NULL, BITS, 0},
-    {OF(SM80), RULE(bits), 25, NULL, BITS, 0},
+    {OF(SM90), RULE(block), 8, NULL, BLOCKS},
+    {CORES, RULE(block), 4, NULL, BLOCKS},
+    {OF(SM80) | OF(AMX), RULE(block), 16, NULL, BLOCKS},
+    {OF(SM90), RULE(bits), 24, NULL, BITS},
+    {OF(SM80), RULE(bits), 25, NULL, BITS},
     {CORES, RULE(nearest), true, NULL, "sums of a block are rounded to "
-     "nearest, not cut towards zero", 0},
+     "nearest, not cut towards zero"},
     {CORES, RULE(flush), true, bf16_round, "subnormal numbers are flushed to "
-     "zero", 0},
+     "zero"},
     {OF(VDP), RULE(even_first), true, NULL, "the even product of a pair comes "
-     "first", 0},
+     "first"},
     {CHAINS, RULE(keep), true, factor_bf16, "subnormal numbers are not flushed "
-     "to zero", 0},
-    {CHAINS, RULE(keep), true, NULL, "subnormal sums are not flushed to zero",
-     0},
+     "to zero"},
+    {CHAINS, RULE(keep), true, NULL, "subnormal sums are not flushed to zero"},
     {OF(F32), RULE(unfused), true, NULL, "products are rounded before they are "
-     "added", 0},
+     "added"},
     {OF(F32), RULE(block), 1 << 30, NULL, "one chain where blocks of 256 "
-     "belong", 0},
-    {CORES | CHAINS, RULE(f16), true, NULL, "sums are kept in f16", 0},
-    {CORES | CHAINS, RULE(keep), true, factor_tf32, TF32, 0},
-    {CORES | CHAINS, RULE(keep), true, arith_cut_tf32, CUT, 0},
-    {OF(SM90), RULE(block), 8, factor_tf32, TF32, 0},
-    {OF(SM90), RULE(block), 8, arith_cut_tf32, CUT, 0},
-    {OF(SM80), RULE(block), 4, factor_tf32, TF32, 0},
-    {OF(SM80), RULE(block), 4, arith_cut_tf32, CUT, 0},
-    {ALL, RULE(parts), 2, NULL, PARTS, 16},
-    {ALL, RULE(parts), 3, NULL, PARTS, 16},
-    {ALL, RULE(parts), 4, NULL, PARTS, 16},
-    {ALL, RULE(parts), 8, NULL, PARTS, 16},
-    {ALL, RULE(parts), 2, NULL, PARTS, 64},
-    {ALL, RULE(parts), 4, NULL, PARTS, 64},
+     "belong"},
+    {CORES | CHAINS, RULE(f16), true, NULL, "sums are kept in f16"},
+    {CORES | CHAINS, RULE(keep), true, factor_tf32, TF32},
+    {CORES | CHAINS, RULE(keep), true, arith_cut_tf32, CUT},
+    {OF(SM90), RULE(block), 8, factor_tf32, TF32},
+    {OF(SM90), RULE(block), 8, arith_cut_tf32, CUT},
+    {OF(SM80), RULE(block), 4, factor_tf32, TF32},
+    {OF(SM80), RULE(block), 4, arith_cut_tf32, CUT},
+    {ALL, RULE(parts), 2, NULL, PARTS}, {ALL, RULE(parts), 3, NULL, PARTS},
+    {ALL, RULE(parts), 4, NULL, PARTS}, {ALL, RULE(parts), 8, NULL, PARTS},
 };
-enum { CHANGE_COUNT = sizeof changes / sizeof *changes };
+enum { CHANGE_COUNT = sizeof changes / sizeof *changes,
+       GUESSES_MOST = TT_CLASS_COUNT + 2 * CHANGE_COUNT };
 
 /* A class, or the declared one with a change. */
 typedef struct guess {
     tt_class cls;
     const struct change *change;   /* NULL: as it is                          */
+    int tile;                      /* of the rule: parts are whole ones       */
 } guess;
 
 static sum_rule rule_of(const guess *g)
@@ -106,7 +102,7 @@ static sum_rule rule_of(const guess *g)
     sum_rule r = right[g->cls];
     if (!g->change) return r;
     memcpy((char *)&r + g->change->member, &g->change->value, sizeof(int));
-    r.tile = g->change->tile;
+    r.tile = g->tile;
     return r;
 }
 
@@ -189,10 +185,13 @@ static int guesses(guess *list, tt_class cls)
 {
     int n = 0;
     for (int c = 0; c < TT_CLASS_COUNT; c++)
-        if ((tt_class)c != cls) list[n++] = (guess){(tt_class)c, NULL};
-    for (int i = 0; i < CHANGE_COUNT; i++)
-        if (changes[i].classes >> cls & 1)
-            list[n++] = (guess){cls, &changes[i]};
+        if ((tt_class)c != cls) list[n++] = (guess){(tt_class)c, NULL, 0};
+    for (int i = 0; i < CHANGE_COUNT; i++) {
+        if (!(changes[i].classes >> cls & 1)) continue;
+        list[n++] = (guess){cls, &changes[i], 16};
+        if (changes[i].member == RULE(parts))
+            list[n++] = (guess){cls, &changes[i], 64};
+    }
     return n;
 }
 
@@ -220,7 +219,7 @@ static int classes_ask(const hint_call *h, guess *list, int n)
                                "a question");
         if (got) call_double(h->ctx, h->ops, &q, got);
         if (h->ctx->status == TT_OK) {
-            guess copy[TT_CLASS_COUNT + CHANGE_COUNT];
+            guess copy[GUESSES_MOST];
             memcpy(copy, list, (size_t)n * sizeof *copy);
             const int kept = classes_keep(h->ctx, copy, n, &q, got);
             if (kept) memcpy(list, copy, (size_t)kept * sizeof *copy);
@@ -252,7 +251,7 @@ static void classes_say(char *out, size_t size, const guess *g, int parts)
 
 bool hint_classes(hint_call *h)
 {
-    guess list[TT_CLASS_COUNT + CHANGE_COUNT];
+    guess list[GUESSES_MOST];
     h->out[0] = 0;
     if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
     int n = classes_keep(h->ctx, list, guesses(list, h->cls), h->q, h->got);
@@ -334,7 +333,7 @@ static bool classes_wrong(const chain *c, const double *got)
 bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
                       char *out, size_t size)
 {
-    guess list[TT_CLASS_COUNT + CHANGE_COUNT];
+    guess list[GUESSES_MOST];
     link_set set[LINKS_MOST + 2];
     char why[128] = "";
     const int n = guesses(list, cls), sets = sets_of(c, cls, set);

@@ -93,8 +93,9 @@ static float chain_of(const sum_rule *r, float c, const float *a, int64_t step,
 
 int64_t plain_part(const sum_rule *r, int64_t n)
 {
+    const int64_t part = (n + r->parts - 1) / r->parts;
     const int64_t tile = r->tile ? r->tile : 16;
-    return ((n + r->parts - 1) / r->parts + tile - 1) / tile * tile;
+    return (part + tile - 1) / tile * tile;
 }
 
 float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,

@@ -398,13 +398,12 @@ double *call_widen(tt_ctx *ctx, const op_call *q, const void *out)
 
 void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out)
 {
-    const int64_t n = call_count(q);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *x = tt_scratch(ctx, n);
-    if (call_out_is_double(q)) call_run(ctx, ops, q, out);
-    else call_run(ctx, ops, q, x);
-    for (int64_t i = 0; !ctx->status && !call_out_is_double(q) && i < n; i++)
-        out[i] = (double)x[i];
+    void *x = tt_alloc(ctx, &ctx->scratch, (int64_t)call_out_bytes(q), 1,
+                       "a result");
+    call_run(ctx, ops, q, x);
+    const double *wide = ctx->status ? NULL : call_widen(ctx, q, x);
+    if (wide) memcpy(out, wide, (size_t)call_count(q) * sizeof *out);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -194,6 +194,10 @@ bool candidate_check(tt_ctx *ctx, candidate_call *c, const op_call *q,
     *v = (tt_verdict){.op = op_name(q->kind)};
     snprintf(v->path, sizeof v->path, "%s", c->path);
     if (!candidate_run(ctx, c, q, ours)) return false;
+    c->tally->calls++;
+    c->tally->twice += c->twice;
+    c->tally->unsteady += c->unsteady;
+    c->tally->refused += c->unsupported;
     v->rank = call_shape(q, v->dim);
     c->rows = c->got;
     c->want = ours;
@@ -220,4 +224,16 @@ bool candidate_check(tt_ctx *ctx, candidate_call *c, const op_call *q,
     }
     if (part.call) sample_place(&part, v);
     return !ctx->status;
+}
+
+void candidate_note(tt_report *r, op_kind op, const candidate_tally *t,
+                    const char *calls)
+{
+    if (t->refused && t->refused == t->calls)
+        tt_report_note(r, "%s: unsupported, it computed none of %lld %s",
+                       op_name(op), (long long)t->calls, calls);
+    if (t->unsteady)
+        tt_report_note(r, "%s is not reproducible: other bits at a second call "
+                       "with the same inputs, in %lld of %lld %s", op_name(op),
+                       (long long)t->unsteady, (long long)t->twice, calls);
 }

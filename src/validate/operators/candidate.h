@@ -6,6 +6,16 @@
 
 #include "validate/operators/call.h"
 
+/* How an operator behaved. */
+typedef struct candidate_tally {
+    int64_t calls, twice;    /* in all; made again with the same inputs       */
+    int64_t unsteady;        /* ... and gave other bits                       */
+    int64_t refused;         /* it said that it does not do them              */
+} candidate_tally;
+/* What of that is to be told; `calls` is a word for them. */
+void candidate_note(tt_report *r, op_kind op, const candidate_tally *t,
+                    const char *calls);
+
 typedef struct candidate_call {
     /* asked for */
     const tt_ops *ops;   /* of watched_make                                   */
@@ -17,6 +27,7 @@ typedef struct candidate_call {
     uint64_t seed;       /* of the rows that are checked of a large call      */
     bool cuts;           /* a pass must not cut where it should round         */
     bool hint;           /* the verdict's is found: it takes many runs        */
+    candidate_tally *tally;
     /* found */
     void *out;           /* its result, tt_real or double, in ctx->scratch    */
     double *got;         /* [n] the same as double                            */

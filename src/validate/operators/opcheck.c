@@ -15,19 +15,13 @@
 #include "validate/operators/opcase.h"
 #include "validate/report/report.h"
 
-/* Of one operator. */
-typedef struct tally {
-    int64_t unsteady;        /* cases whose second call gave other bits       */
-    int64_t computed, refused;   /* rounds                                    */
-} tally;
-
 typedef struct check {
     tt_ctx *ctx;
     const tt_ops *ops;
     const tt_arith *arith;
     op_case at;
     bool large;          /* sizes_large, each once                            */
-    struct tally *tally;
+    candidate_tally *tally;
     watch *watch;
 } check;
 
@@ -43,6 +37,7 @@ static void opcheck_run(const check *k, candidate_call *c, tt_verdict *v,
     *c = (candidate_call){.ops = k->ops, .odd = k->at.lay & LAY_ODD,
                           .twice = true, .threads = threads[k->at.seed % 4],
                           .watch = k->watch, .path = path, .hint = why,
+                          .tally = k->tally,
                           .seed = k->at.seed, .cuts = k->at.in == IN_NORMAL
                                                       || k->at.in == IN_OFFSET};
     op_case_name(path, sizeof path, &k->at);
@@ -52,8 +47,7 @@ static void opcheck_run(const check *k, candidate_call *c, tt_verdict *v,
     double *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof *ours,
                             "golden");
     if (ours) call_double(ctx, arith_ours(k->arith), &q, ours);
-    if (!ctx->status && candidate_check(ctx, c, &q, k->arith, ours, v))
-        k->tally->unsteady += c->unsteady;
+    if (!ctx->status) candidate_check(ctx, c, &q, k->arith, ours, v);
 }
 
 static bool fails(const check *k)
@@ -109,7 +103,7 @@ static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
 static void report_failure(const check *k, tt_report *r, tt_verdict *v,
                            const candidate_call *c)
 {
-    tally again = {0};                   /* its own calls count as no cases */
+    candidate_tally again = {0};         /* its own calls count as no cases */
     char sizes[96];
     check small = *k;
     tt_verdict less = {0};
@@ -148,8 +142,6 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
         if (!op_case_round(&k.at, base->at.op, base->at.in, seed, k.large, i))
             break;
         opcheck_run(&k, &c, &v, true);
-        k.tally->refused += v.outcome == TT_UNSUPPORTED;
-        k.tally->computed += v.outcome != TT_UNSUPPORTED;
         if (v.outcome == TT_MISMATCH && !ctx->status) {
             report_failure(&k, r, &v, &c);
             tt_arena_reset(&ctx->scratch, mark);
@@ -176,7 +168,7 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
 static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt, op_kind op)
 {
-    tally n = {0};
+    candidate_tally n = {0};
     watch *w = r ? r->watch : NULL;
     for (int in = 0; in <= IN_KINDS && !ctx->status; in++) {
         const bool large = in == IN_KINDS;
@@ -190,13 +182,7 @@ static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
             check_kind(&k, r, opt->seed, large ? INT64_MAX : opt->rounds);
         tt_check_interrupt(ctx);
     }
-    if (n.refused && !n.computed)
-        tt_report_note(r, "%s: unsupported, it computed nothing of %lld shapes",
-                       op_name(op), (long long)n.refused);
-    if (n.unsteady)
-        tt_report_note(r, "%s is not reproducible: other bits at a second call "
-                       "with the same inputs and another number of threads, in "
-                       "%lld cases", op_name(op), (long long)n.unsteady);
+    candidate_note(r, op, &n, "cases");
 }
 
 /* The one case of this name, as it is. */
@@ -204,7 +190,7 @@ static tt_status check_one(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                            const tt_opcheck_options *opt)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tally n = {0};
+    candidate_tally n = {0};
     tt_verdict v = {0};
     candidate_call c;
     check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,

@@ -37,19 +37,15 @@ struct tt_shadow {
     char place[256];         /* ctx->path of the latest call                  */
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
     int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
-    int64_t calls[OP_KINDS]; /* in all                                        */
     int64_t kept[OP_KINDS];  /* failures                                      */
-    int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
-    int64_t asked[OP_KINDS], refused[OP_KINDS];
+    int64_t sampled[OP_KINDS];
+    candidate_tally tally[OP_KINDS];
 };
 
 /* Small calls, and the first of each kind, are made twice. */
-static bool twice(tt_shadow *s, const op_call *q)
+static bool twice(const tt_shadow *s, const op_call *q)
 {
-    const bool yes = s->calls[q->kind]++ < TWICE_FIRST
-                     || call_cost(q) < TWICE_WORK;
-    s->twice[q->kind] += yes;
-    return yes;
+    return s->tally[q->kind].calls < TWICE_FIRST || call_cost(q) < TWICE_WORK;
 }
 
 static uint64_t shadow_seed_of(const char *path)
@@ -67,10 +63,7 @@ static bool shadow_check(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     if (!candidate_check(ctx, c, q, s->arith, ours, &v)) return false;
     const bool wrong = v.outcome == TT_MISMATCH;
     s->hints[q->kind] += wrong;
-    s->asked[q->kind]++;
-    s->refused[q->kind] += c->unsupported;
     s->sampled[q->kind] += c->sampled;
-    s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, c->rows, c->want);
     /* the first failing call of each operator, as a case */
     if (wrong && !s->kept[q->kind]++)
@@ -98,7 +91,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     candidate_call c = {.ops = at == &s->ops ? s->candidate
                                : tt_ops_class(s->candidate, at->cls),
                         .twice = twice(s, &q), .watch = s->watch,
-                        .path = path};
+                        .path = path, .tally = &s->tally[kind]};
     const char *only = s->report ? s->report->wish.only : NULL;
     const bool ask = watch_enter(s->watch, PART_CALLS, s->serial++)
                      && watch_may(s->watch, kind)
@@ -178,16 +171,8 @@ static void shadow_say(const tt_shadow *s)
                            "to be judged whole; of those the first and last "
                            "row, the ones farthest from ours, and some between",
                            op_name((op_kind)i), (long long)s->sampled[i],
-                           (long long)s->calls[i]);
-        if (s->refused[i] && s->refused[i] == s->asked[i])
-            tt_report_note(s->report, "%s: unsupported, it computed none of "
-                           "%lld calls", op_name((op_kind)i),
-                           (long long)s->asked[i]);
-        if (s->unsteady[i])
-            tt_report_note(s->report, "%s is not reproducible: other bits at a "
-                           "second call with the same inputs, in %lld of %lld "
-                           "calls", op_name((op_kind)i),
-                           (long long)s->unsteady[i], (long long)s->twice[i]);
+                           (long long)s->tally[i].calls);
+        candidate_note(s->report, (op_kind)i, &s->tally[i], "calls");
     }
 }
 

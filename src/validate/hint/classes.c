@@ -21,12 +21,13 @@
 #include "ops/frozen.h"
 #include "ops/golden/golden.h"
 
+#define CORE(B, F, E) {.order = SUM_CORE, .block = B, .bits = F, .least = E}
 static const sum_rule right[TT_CLASS_COUNT] = {
-    [TT_CLASS_F32] = {SUM_FLOAT, TT_DOT_BLOCK, .keep = true},
-    [TT_CLASS_AMX] = {SUM_HALVES, BF16_GROUP},
-    [TT_CLASS_VDP] = {SUM_PAIRS, 2},
-    [TT_CLASS_SM80] = {SUM_CORE, 8, 24, -132},
-    [TT_CLASS_SM90] = {SUM_CORE, 16, 25, -133},
+    [TT_CLASS_F32] = {.order = SUM_FLOAT, .block = TT_DOT_BLOCK, .keep = true},
+    [TT_CLASS_AMX] = {.order = SUM_HALVES, .block = BF16_GROUP},
+    [TT_CLASS_VDP] = {.order = SUM_PAIRS, .block = 2},
+    [TT_CLASS_SM80] = CORE(8, 24, -132),
+    [TT_CLASS_SM90] = CORE(16, 25, -133),
 };
 
 static float factor_bf16(float x)

@@ -21,7 +21,7 @@ typedef struct numbers {
     bool wrong;              /* one is too large for what it counts           */
 } numbers;
 
-static double number(const numbers *m, const char *name, double x)
+static double case_number(const numbers *m, const char *name, double x)
 {
     if (!m->to) return tt_json_num(m->from, name, x);
     fprintf(m->to, ",\n \"%s\": %.17g", name, x);
@@ -31,7 +31,7 @@ static double number(const numbers *m, const char *name, double x)
 static int64_t whole_number(numbers *m, const char *name, int64_t x,
                             double most)
 {
-    const double y = number(m, name, (double)x);
+    const double y = case_number(m, name, (double)x);
     m->wrong |= !(y >= -most && y <= most);
     return m->wrong ? 0 : (int64_t)y;
 }
@@ -41,10 +41,10 @@ static void pass_numbers(numbers *m, op_call *q)
     enum { MOST = 1 << 20, TAPS = 64 };
     tt_conv_args *p = &q->conv;
     if (q->kind == OP_LAYER_NORM || q->kind == OP_RMS_NORM)
-        q->eps = number(m, "eps", q->eps);
-    if (q->kind == OP_COL_BLEND) q->tau = number(m, "tau", q->tau);
+        q->eps = case_number(m, "eps", q->eps);
+    if (q->kind == OP_COL_BLEND) q->tau = case_number(m, "tau", q->tau);
     if (q->kind == OP_ATTENTION)
-        q->attn.scale = (tt_real)number(m, "scale", (double)q->attn.scale);
+        q->attn.scale = (tt_real)case_number(m, "scale", (double)q->attn.scale);
     if (q->kind == OP_MODULATE || q->kind == OP_GATE_ADD)
         q->rows = whole_number(m, "rows_per_group", q->rows, MOST);
     if (q->kind != OP_CONV) return;

@@ -225,6 +225,8 @@ static int classes_ask(const hint_call *h, guess *list, int n)
             const int kept = classes_keep(h->ctx, copy, n, &q, got);
             if (kept) memcpy(list, copy, (size_t)kept * sizeof *copy);
             n = kept ? kept : n;
+        } else if (h->ctx->status != TT_EINTR && h->ctx->status != TT_ENOMEM) {
+            tt_clear(h->ctx);            /* it does not do this shape */
         }
         tt_arena_reset(&h->ctx->scratch, mark);
     }

@@ -153,8 +153,8 @@ typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
  * than `seconds` (0: for ever) is a mismatch that names operator, case and
  * what happened; another child goes on after that case. What it prints
  * goes to standard error. To be called while the program has
- * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
- * and the rollout may be called once each in `work`, in that order.
+ * one thread, before anything is computed. tt_opcheck, the calls and the
+ * rollout may be called once each in `work`, in that order.
  * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;
  *          TT_EIO: no process to be had. */
 tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
@@ -183,6 +183,8 @@ typedef struct tt_dump_options {
                                 is compared for itself and nothing follows
                                 from a tie                                    */
     bool quiet;              /* curve and notes only, no verdicts             */
+    bool same_run;           /* our program made all: nothing is missing, and
+                                notes say nothing                             */
     const char *operands;    /* the case folder whose operator made "y": its
                                 mistakes are tried on its inputs; NULL: none  */
 } tt_dump_options;
@@ -261,12 +263,6 @@ typedef void (*tt_case_fn)(void *user, const char *op, const char *name);
 tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
                           tt_case_fn fn, void *user);
 
-/* Time every operator that the table brings itself `runs` times (at least 4)
- * next to ours, in turn, and note both medians, their ratio and the range of
- * the middle half of the ratios. */
-tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
-                     const char *only, int64_t runs);
-
 /* ---- the model, operator by operator ------------------------------------- */
 
 /* What a model check runs. All parts are borrowed; those that are NULL are not
@@ -287,19 +283,14 @@ typedef struct tt_model_parts {
 tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
                             const tt_arith *arith, const tt_model_parts *m);
 
-/* Rollouts side by side, chunk after chunk: ours, the candidate's started anew
- * from our state before every chunk (teacher forced: errors do not compound),
- * the candidate's running free, and both with the emulated arithmetic. Adds
- * the growth curves of both kinds, and of the teacher-forced one verdicts for
- *   chunk.i/x0                   the chunk
- *   chunk.i/cache.layer.l.k, .v  live slots of the KV cache
- *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
- *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
- *                                exactly, up to ties as in tt_dump_compare
- * What comes after a tie in its chunk is TT_UNCHECKED, and so is what comes
- * after a pick of the emulation that is not ours, except a pick that is not
- * the best of its own scores: always a mismatch.
- * `state` names a file to write (a rollout's saved state, removed after). */
+/* Rollouts next to each other, chunk after chunk: ours, the candidate's started
+ * anew from our state before every chunk (teacher forced: errors do not
+ * compound), the candidate's running free, and both with the emulated
+ * arithmetic. Adds the growth curves of both kinds, and verdicts of the
+ * teacher-forced one as tt_dump_compare has them: latents of every step, GRAB's
+ * picks and what the KV cache holds after the chunk.
+ * `state` names a file to write (a rollout's saved state, removed after, with
+ * dumps of that name and a number). */
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,
                               const tt_model_parts *m, const char *state);

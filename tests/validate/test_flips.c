@@ -11,7 +11,6 @@
 
 #include "tests/folder.h"
 #include "validate/files/dump.h"
-#include "validate/operators/lockstep.h"
 
 static tt_ctx *ctx;
 
@@ -68,107 +67,6 @@ static void test_many(void)
     expect(selection_compare(&s, tt_arith_find("f32"), &ratio, why, sizeof why)
            == PICK_TIE, "many candidates: %s", why);
     expect(clock() - start < CLOCKS_PER_SEC, "in less than a second");
-}
-
-/* An admission round of P candidates. */
-static void take_round(round_list *l, int64_t layer, int64_t P,
-                       const int64_t *frame, const double *score,
-                       const uint8_t *keep)
-{
-    const tt_policy_class *tether = tt_policy_find("tether");
-    const int64_t sub = 0;
-    tt_event e = {.kind = tether->events, .layer = layer};
-    for (int i = 0; e.kind->field[i].name; i++) {
-        const char *name = e.kind->field[i].name;
-        e.value[i].n = P;
-        if (!strcmp(name, "candidates")) e.value[i].at = frame;
-        if (!strcmp(name, "scores")) e.value[i].at = score;
-        if (!strcmp(name, "keep")) e.value[i].at = keep;
-        if (!strcmp(name, "sub")) e.value[i].at = &sub;
-    }
-    rounds_take(l, &e);
-}
-
-/* No round is too large, and there are never too many. */
-static void test_rounds(void)
-{
-    enum { P = 300, ROUNDS = 500 };
-    int64_t frame[P];
-    double score[P];
-    uint8_t keep[P];
-    round_list l = {.ctx = ctx};
-    for (int i = 0; i < P; i++) frame[i] = i, score[i] = -i, keep[i] = i < 9;
-    rounds_clear(&l);
-    for (int64_t i = 0; i < ROUNDS; i++)
-        take_round(&l, i, P, frame, score, keep);
-    expect_ok(ctx->status, "rounds");
-    int64_t n = 0;
-    for (const round_item *r = l.first; r; r = r->next, n++)
-        if (r->layer != n || r->P != P || r->score[P - 1] != 1 - P) break;
-    expect(n == ROUNDS && l.n == ROUNDS, "%lld rounds are kept", (long long)n);
-    round_item other = *l.first;
-    int64_t frames[P];
-    memcpy(frames, frame, sizeof frames);
-    frames[P - 1]++;
-    other.frame = frames;
-    expect(round_matches(l.first, l.first) && !round_matches(l.first, &other),
-           "candidates are compared to the last");
-    rounds_clear(&l);
-}
-
-/* ---- runs side by side --------------------------------------------------- */
-
-/* A round of one layer: candidate `kept` of three, whose scores are s. */
-static void add_round(round_list *l, int64_t layer, int kept, const double *s)
-{
-    const int64_t frame[] = {4, 5, 6};
-    uint8_t keep[3] = {0};
-    keep[kept] = 1;
-    take_round(l, layer, 3, frame, s, keep);
-}
-
-/* Theirs keeps `kept` in the second layer, by scores `s`; with `astray` the
- * emulation keeps another frame than ours in the first. */
-static void expect_rounds(bool astray, int kept, const double *s,
-                          tt_outcome outcome, const char *what)
-{
-    static const double close[] = {0.5, 0.5 - 1e-9, 0.1};
-    static const double moved[] = {0.5 - 1e-9, 0.5, 0.1};
-    static const double plain[] = {0.9, 0.5, 0.1};
-    lockstep l = {.ctx = ctx, .arith = tt_arith_find("bf16")};
-    for (int i = 0; i < 3; i++) {
-        l.lane[i].rounds.ctx = ctx;
-        rounds_clear(&l.lane[i].rounds);
-        const bool other = i == FORCED_EMUL && astray;
-        add_round(&l.lane[i].rounds, 0, other, other ? moved : close);
-        add_round(&l.lane[i].rounds, 1, i == FORCED ? kept : 0,
-                  i == FORCED ? s : plain);
-    }
-    if (!expect_ok(tt_report_new(ctx, &l.report, what, l.arith), what)) return;
-    lockstep_rounds(&l);
-    const tt_verdict *v = tt_report_first(l.report);
-    expect(outcome == TT_MISMATCH ? v && !strcmp(v->path, "chunk.0/grab.layer.1"
-                                                 ".0.keep") : !v,
-           "%s: %s, %s", what, v ? v->path : "passed", v ? v->hint : "");
-    /* after a flip of the emulation scores are not checked */
-    expect(tt_report_count(l.report, TT_UNCHECKED) ==
-           (astray && outcome != TT_MISMATCH) + (outcome == TT_UNCHECKED) &&
-           tt_report_count(l.report, TT_TIE) == (outcome == TT_TIE),
-           "%s: %lld not judged, %lld ties", what,
-           (long long)tt_report_count(l.report, TT_UNCHECKED),
-           (long long)tt_report_count(l.report, TT_TIE));
-    tt_report_free(l.report);
-    for (int i = 0; i < 3; i++) rounds_clear(&l.lane[i].rounds);
-}
-
-static void test_lockstep(void)
-{
-    const double plain[] = {0.9, 0.5, 0.1}, other[] = {0.9, 0.91, 0.1};
-    expect_rounds(false, 0, plain, TT_PASS, "side by side, the same");
-    expect_rounds(true, 0, plain, TT_PASS, "the emulation flips");
-    expect_rounds(false, 2, plain, TT_MISMATCH, "the worst is kept");
-    expect_rounds(true, 2, plain, TT_MISMATCH, "and the emulation flips");
-    expect_rounds(true, 1, other, TT_UNCHECKED, "the best of other scores");
 }
 
 /* ---- what a flip reaches ------------------------------------------------- */
@@ -265,8 +163,6 @@ int main(void)
     if (!folder_make()) return test_end();
     test_rule();
     test_many();
-    test_rounds();
-    test_lockstep();
     test_reach();
     test_whole();
     folder_remove();

@@ -118,7 +118,7 @@ int validate_finish(tt_ctx *ctx, tt_report *r, validate_outputs *out)
 static int words_left_out(const char *arg, const char *option)
 {
     static const char *const valued[] = {"--json", "--junit", "--html",
-                                         "--export", "--bench", "--xfail"};
+                                         "--export", "--xfail"};
     static const char *const flag[] = {"--isolate", "--no-isolate", "--all",
                                        "--overwrite", "-q", "--quiet",
                                        "--fail-only"};

@@ -123,7 +123,7 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
     }
     if (d->ctx->status) return;
     compare_extra(d);
-    if (!d->opt->quiet) say_coverage(d, order);
+    if (!d->opt->quiet && !d->opt->same_run) say_coverage(d, order);
 }
 
 /* ---- names --------------------------------------------------------------- */

@@ -207,11 +207,8 @@ static void check_death(supervisor *k, int status)
                 "with --no-isolate under a debugger", k->report->title, how);
         return;
     }
-    const bool bench = b->unit >= WATCH_UNIT(PART_BENCH, 0)
-                       && b->unit < WATCH_UNIT(PART_CALLS, 0);
     const bool closing = b->unit >= WATCH_UNIT(PART_CLOSE, 0);
-    if (bench) snprintf(v.path, sizeof v.path, "bench.%s", v.op);
-    else snprintf(v.path, sizeof v.path, "%s", b->path);
+    snprintf(v.path, sizeof v.path, "%s", b->path);
     snprintf(v.hint, sizeof v.hint, "%s%s%s", inside ? "" : "after the call: ",
              how, closing ? " when it was closed" : "");
     if (closing) k->report->wish.only = NULL;

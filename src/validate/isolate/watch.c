@@ -57,7 +57,7 @@ void watch_end(watch *w)
 
 /* ---- a table ------------------------------------------------------------- */
 
-void watched_end(tt_ctx *ctx, watched *t, op_kind op)
+static void watched_end(tt_ctx *ctx, watched *t, op_kind op)
 {
     char what[96];
     const tt_fpenv left = tt_fpenv_begin_all(ctx->nthreads);

@@ -17,7 +17,7 @@
 /* All work in its order, so that a later process can leave out what an earlier
  * one did. */
 typedef enum watch_part {
-    PART_OPEN, PART_OPERATORS, PART_BENCH, PART_CALLS, PART_CHUNKS, PART_CLOSE
+    PART_OPEN, PART_OPERATORS, PART_CALLS, PART_CHUNKS, PART_CLOSE
 } watch_part;
 #define WATCH_UNIT(part, index) ((int64_t)(part) << 48 | (index))
 
@@ -67,7 +67,5 @@ typedef struct watched {
     bool noted[OP_KINDS];
 } watched;
 const tt_ops *watched_make(watched *t, tt_report *r, const tt_ops *ops);
-/* What a function of the table does after its call, for a call without it. */
-void watched_end(tt_ctx *ctx, watched *t, op_kind op);
 
 #endif

@@ -62,24 +62,24 @@ typedef struct tt_opcheck_options {
     bool small;              /* leave the large sizes out                     */
     const char *one;         /* NULL or a case: that one alone, as it is      */
 } tt_opcheck_options;
-/* Every operator of `ops` on random and pathological inputs, odd and tiny
- * sizes, canaries around outputs and NaN around inputs, every call made twice.
- * Arrays aligned to an element only, rows wider than what is read of them,
- * norms and rope in place: each with and without the others in 8 rounds. A
- * failure is reduced to the smallest failing shape. One verdict per case that
- * failed, one per operator and kind of input that passed. Other bits at the
- * second call are a note as long as both are right. */
+/* Every operator of `ops`, but not ours in its gaps unless `only` names it, on
+ * random and pathological inputs, odd and tiny sizes, canaries around outputs
+ * and NaN around inputs, every call made twice. Arrays aligned to an element
+ * only, rows wider than what is read of them, norms and rope in place: each
+ * with and without the others in 8 rounds. A failure is reduced to the smallest
+ * failing shape. One verdict per case that failed, one per operator and kind of
+ * input that passed. Other bits at the second call, both right, are a note. */
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt);
 
 /* ---- the model, operator by operator ------------------------------------- */
 
-/* A table that runs every call on our operators (whose result goes on), on the
- * candidate, the oracle and the emulation, and adds a verdict. Of a linear,
- * attention or conv of more than some 17 million multiply-adds rows are
- * checked: the first, the last, those farthest from ours, and some between. One
- * at a time per context. With `adopt` the candidate's result goes on (free
- * running); each call is still checked on its own inputs. */
+/* A table that runs every call on our operators (whose result goes on), and
+ * those of the candidate's own on it, the oracle and the emulation, and adds a
+ * verdict. Of a linear, attention or conv of more than some 17 million
+ * multiply-adds rows are checked: the first, the last, those farthest from
+ * ours, and some between. One at a time per context. With `adopt` its result
+ * goes on (free running); each call is still checked on its own inputs. */
 typedef struct tt_shadow tt_shadow;
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
                          const tt_ops *candidate, const tt_arith *arith,

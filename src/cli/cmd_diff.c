@@ -3,15 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Next    src/validate/files/dump.c */
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/validate/validate_files.h"
 
 typedef struct settings {
-    const char *arith, *filter, *tol;
+    const char *arith, *filter;
     validate_outputs out;
 } settings;
 
@@ -20,10 +18,6 @@ static const opt_spec options[] = {
      "B may be what A becomes when its values are rounded to f32, tf32, f16 or "
      "bf16, a few units in the last place off; types may differ. Every bit "
      "counts without it, and where A and B both name this class of --class"},
-    {OPT_READ, "tol", 0, offsetof(settings, tol), "FILE",
-     "how far values may be apart: lines `GLOB ABS [REL]`, |b - a| <= ABS + "
-     "REL |a|; the first GLOB that matches a name counts, without one every "
-     "bit"},
     {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
      "only names that match"},
     VALIDATE_OUTPUT_OPTIONS(settings, out),
@@ -33,7 +27,7 @@ static const opt_spec options[] = {
 static const opt_command diff_command = {
     .name = "diff",
     .summary = "two dumps: the first difference, and how large all are",
-    .usage = "A B [--arith NAME | --tol FILE]",
+    .usage = "A B [--arith NAME]",
     .intro = "A and B are files of tensors: dumps, traces of the cache, "
              "latents, weights. The order is that in which A was written, for "
              "our dumps that of execution; the first line names the first "
@@ -47,52 +41,6 @@ static const opt_command diff_command = {
     .bare = "expected two files, A and B",
 };
 
-/* "GLOB ABS [REL]"; glob has room for 300. */
-static bool read_tolerance(char *glob, double *abs, double *rel, const char *s)
-{
-    int end = 0;
-    *rel = 0;
-    if (sscanf(s, "%299s %lf %n", glob, abs, &end) == 2 && s[end]) {
-        s += end;
-        end = 0;
-        if (sscanf(s, "%lf %n", rel, &end) != 1) end = 0;
-    }
-    return end && !s[end] && *abs >= 0 && *rel >= 0 && !isinf(*abs)
-        && !isinf(*rel);
-}
-
-/* The lines of a file of tolerances, ended by a NULL. */
-static tt_status read_tolerances(tt_ctx *ctx, const tt_tolerance **out,
-                                 const char *path)
-{
-    enum { MOST = 1000 };
-    char line[600], glob[300];
-    int64_t n = 0;
-    FILE *f = fopen(path, "r");
-    *out = NULL;
-    if (!f)
-        return tt_fail(ctx, TT_EIO, "cannot read %s: %s", path,
-                       strerror(errno));
-    tt_tolerance *t = tt_alloc0(ctx, &ctx->scratch, MOST + 1, sizeof *t,
-                                "tolerances");
-    for (int number = 1; t && !ctx->status && fgets(line, sizeof line, f);
-         number++) {
-        const char *s = line + strspn(line, " \t\r\n");
-        double a, r;
-        if (!*s || *s == '#') continue;
-        if (!read_tolerance(glob, &a, &r, s) || n == MOST)
-            tt_fail(ctx, TT_EFORMAT, "%s, line %d: expected \"GLOB ABS [REL]\" "
-                    "with numbers from 0 on, in at most %d lines", path,
-                    number, MOST);
-        else
-            t[n++] = (tt_tolerance){tt_strdup(ctx, &ctx->scratch, glob), a, r};
-    }
-    if (ferror(f)) tt_fail(ctx, TT_EIO, "%s cannot be read", path);
-    fclose(f);
-    *out = t;
-    return ctx->status;
-}
-
 int cmd_diff(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {0};
@@ -104,15 +52,10 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
     if (status != GO_ON) return status;
     if (given.npositional != 2)
         return opt_usage("diff", "expected two files, A and B");
-    if (s.arith && s.tol)
-        return opt_usage("diff", "--arith and --tol both say what may differ: "
-                         "give one of them");
-    const tt_tolerance *tol = NULL;
     const tt_arith *arith = s.arith ? validate_arith("diff", s.arith) : NULL;
     if (s.arith && !arith) return VALIDATE_USAGE;
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))
         return validate_failed(ctx);
-    if (s.tol && read_tolerances(ctx, &tol, s.tol)) return validate_failed(ctx);
     const char *const *file = (const char *const *)given.positional;
     if (arith) arith = validate_declared(ctx, arith, file[1]);
     if (arith && arith->bits)
@@ -120,7 +63,7 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
     if (ctx->status) return validate_failed(ctx);
     const tt_dump_options o = {
         .want = file[0], .got = file[1],
-        .arith = arith, .tol = tol, .filter = s.filter,
+        .arith = arith, .filter = s.filter,
         .extra_fails = true};
     snprintf(title, sizeof title, "diff %.280s %.280s", o.want, o.got);
     if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
@@ -128,8 +71,7 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
                    cli_command_line(ctx, "tether", argc, argv));
     tt_report_fact(r, "A", "%s", o.want);
     tt_report_fact(r, "B", "%s", o.got);
-    if (!arith)
-        tt_report_fact(r, "limits", "%s", s.tol ? s.tol : "every bit counts");
+    if (!arith) tt_report_fact(r, "limits", "every bit counts");
     tt_dump_compare(ctx, r, &o);
     status = validate_finish(ctx, r, &s.out);
     tt_report_free(r);

@@ -53,13 +53,8 @@ bool os_has_program(const char *name);
 int os_start(const char *const *argv, bool reads, int said, pid_t *pid,
              int *ours);
 
-/* In a child: end when the process ends that started it, or, where the system
- * cannot say so, be in a group of its own. */
+/* In a child: be in a group of its own and, where the system can say so, end
+ * when the process ends that started it. */
 void os_end_with_parent(void);
-/* Do processes that a child leaves become children of this one? What was so
- * before. */
-int os_adopt(int yes);
-/* Its children, at most `most` of them; -1: the system cannot say. */
-int os_children(pid_t *pid, int most);
 
 #endif

@@ -84,10 +84,9 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
 
 /* ---- report -------------------------------------------------------------- */
 
-/* One point of an error-growth curve: relative L2 error of `x0` of a chunk, or
- * the rms of it over the chunk's tensors where theirs are injected. */
+/* One point of an error-growth curve: relative L2 error of `x0` of a chunk. */
 typedef struct tt_growth {
-    const char *curve;   /* "teacher forced, all tensors", "free running"     */
+    const char *curve;   /* "teacher forced", "free running"                  */
     int64_t chunk;
     double rel_l2, earned;
 } tt_growth;
@@ -152,10 +151,10 @@ typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
 /* Do `work` in a child process, and have in `r` what it adds there, as if it
  * were done here. A backend that crashes, exits, or stays in one call for more
  * than `seconds` (0: for ever) is a mismatch that names operator, case and
- * what happened; another child goes on after that case. What it prints is
- * kept from the reports and noted once. To be called while the program has
- * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
- * and the rollout may be called once each in `work`, in that order.
+ * what happened; another child goes on after that case. What it prints
+ * goes to standard error. To be called while the program has
+ * one thread, before anything is computed. tt_opcheck, the calls and the
+ * rollout may be called once each in `work`, in that order.
  * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;
  *          TT_EIO: no process to be had. */
 tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
@@ -163,15 +162,7 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
 
 /* ---- dumps --------------------------------------------------------------- */
 
-/* How far values may be apart where nothing else says so: |got - want| <=
- * abs + rel |want|. */
-typedef struct tt_tolerance {
-    const char *glob;        /* of names; NULL ends a list                    */
-    double abs, rel;
-} tt_tolerance;
-
-/* Two safetensors files of named tensors, one written by another program, or
- * with `trace` files of `generate --trace-cache`. */
+/* Two safetensors files of named tensors, one written by another program. */
 typedef struct tt_dump_options {
     const char *got, *want;  /* theirs; ours, whose data order is the order of
                                 execution                                     */
@@ -183,8 +174,6 @@ typedef struct tt_dump_options {
                                 arithmetic; what `oracle` lacks is then not
                                 checked                                       */
     const tt_arith *arith;   /* NULL: every bit counts, types too             */
-    const tt_tolerance *tol; /* without arith: of the first glob that matches a
-                                name; types may differ there. NULL: none      */
     const char *filter;      /* glob of names; NULL: all                      */
     const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
     const char *curve;       /* curve for tt_report_grow; NULL: none          */
@@ -194,19 +183,21 @@ typedef struct tt_dump_options {
                                 is compared for itself and nothing follows
                                 from a tie                                    */
     bool quiet;              /* curve and notes only, no verdicts             */
+    bool same_run;           /* our program made all: nothing is missing, and
+                                notes say nothing                             */
     const char *operands;    /* the case folder whose operator made "y": its
                                 mistakes are tried on its inputs; NULL: none  */
 } tt_dump_options;
 
 /* Compare in ours' order. Shapes may differ by axes of 1 and by axes merged
  * ([T, H, D] against [1, T, H*D]). Integers must be equal, GRAB's picks
- * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
+ * (grab.keep) up to ties: every frame they kept in place of another
  * had a score within TT_SLACK times the error of the declared arithmetic of the
  * other's, and is among the best of their own. What a tie can reach and differs
  * is TT_UNCHECKED; all else is checked as before. Where o->emul picked other
- * frames and theirs did not, a tensor out of the limits is TT_UNCHECKED as long
- * as it is no farther from ours than that run is, else a mismatch. Notes name
- * what was covered.
+ * frames, its distance from ours is the limit: what is farther off is a
+ * mismatch, what is not and has other bits TT_UNCHECKED. Notes name what was
+ * covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 
@@ -272,12 +263,6 @@ typedef void (*tt_case_fn)(void *user, const char *op, const char *name);
 tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
                           tt_case_fn fn, void *user);
 
-/* Time every operator that the table brings itself `runs` times (at least 4)
- * next to ours, in turn, and note both medians, their ratio and the range of
- * the middle half of the ratios. */
-tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
-                     const char *only, int64_t runs);
-
 /* ---- the model, operator by operator ------------------------------------- */
 
 /* What a model check runs. All parts are borrowed; those that are NULL are not
@@ -298,19 +283,14 @@ typedef struct tt_model_parts {
 tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
                             const tt_arith *arith, const tt_model_parts *m);
 
-/* Rollouts side by side, chunk after chunk: ours, the candidate's started anew
- * from our state before every chunk (teacher forced: errors do not compound),
- * the candidate's running free, and both with the emulated arithmetic. Adds
- * the growth curves of both kinds, and of the teacher-forced one verdicts for
- *   chunk.i/x0                   the chunk
- *   chunk.i/cache.layer.l.k, .v  live slots of the KV cache
- *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
- *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
- *                                exactly, up to ties as in tt_dump_compare
- * What comes after a tie in its chunk is TT_UNCHECKED, and so is what comes
- * after a pick of the emulation that is not ours, except a pick that is not
- * the best of its own scores: always a mismatch.
- * `state` names a file to write (a rollout's saved state, removed after). */
+/* Rollouts next to each other, chunk after chunk: ours, the candidate's started
+ * anew from our state before every chunk (teacher forced: errors do not
+ * compound), the candidate's running free, and both with the emulated
+ * arithmetic. Adds the growth curves of both kinds, and verdicts of the
+ * teacher-forced one as tt_dump_compare has them: latents of every step, GRAB's
+ * picks and what the KV cache holds after the chunk.
+ * `state` names a file to write (a rollout's saved state, removed after, with
+ * dumps of that name and a number). */
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,
                               const tt_model_parts *m, const char *state);

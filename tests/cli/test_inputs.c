@@ -26,7 +26,6 @@ static void test_inputs(void)
     const int64_t dim[5] = {1, 3, 16, 4, 4};
     put_tensor(at("z"), "latents", 5, dim, small);
     put_file(at("text"), "a\n", 0644);
-    put_file(at("tol"), "* 1 1\n", 0644);
     mkdir(at("sub"), 0777);
     expect(!link(at("z"), at("hard")) && !symlink("../z", at("sub/soft")),
            "links");
@@ -54,7 +53,6 @@ static void test_inputs(void)
     keeps("z", "embed -m %s --ids z -o z", model);
     keeps("z", "inspect z --log-json hard");
     keeps("z", "diff z e --html z");
-    keeps("tol", "diff z e --tol tol --json ./tol");
     keeps("z", "validate --dump z --against e --junit z");
     keeps("z", "analyze z --log-json z");
     keeps("e", "compare --caches fifo -m %s --embeds e -o e", model);

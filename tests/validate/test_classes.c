@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/golden/golden.h"
 #include "ops/tensor_core.h"
 #include "tests/harness.h"
 #include "tests/validate/class_mutants.h"
@@ -132,7 +133,7 @@ static void test_attention(void)
 {
     static const sum_rule sm90 = {.block = 16, .bits = 25, .least = -133};
     static const sum_rule sm80 = {.block = 8, .bits = 24, .least = -132};
-    static const sum_rule vdp = {.order = SUM_PAIRS};
+    static const sum_rule vdp = {.order = SUM_PAIRS, .block = 2};
     static const sum_rule amx = {.order = SUM_HALVES, .block = 32};
     sum_rule f16 = sm90, split = sm80, even = vdp, kept = vdp, wide = amx;
     f16.f16 = even.even_first = kept.keep = true;

@@ -110,6 +110,16 @@ static void put_dump(const char *path, fault f)
     expect_ok(tt_st_finish(w), path);
 }
 
+static char *slurp(const char *path)
+{
+    static char text[1 << 19];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
 /* ---- verdicts ------------------------------------------------------------ */
 
 static tt_report *compare(fault f, const char *arith, bool diff, bool partial)
@@ -285,6 +295,24 @@ static void test_coverage(void)
     expect(tt_report_passed(r) && tt_report_compared(r) == 6,
            "--partial: a kind of tensor may be missing");
     tt_report_free(r);
+    /* of many that are missing few are listed, and what to do */
+    expect_ok(tt_report_new(ctx, &r, "many", tt_arith_find("f32")), "report");
+    for (int i = 0; i < 40; i++) {
+        tt_verdict v = {.op = "", .outcome = TT_MISSING};
+        snprintf(v.path, sizeof v.path, "chunk.%d/x", i);
+        tt_report_add(r, &v, NULL, NULL);
+    }
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+    const char *text = slurp(at("r.txt"));
+    expect(strstr(text, "chunk.2/x\n") && !strstr(text, "chunk.3/x\n")
+           && strstr(text, "and 37 more\n"), "few are listed: %s", text);
+    tt_report_free(r);
+    r = compare(MISSING, "f32", false, false);
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+    text = slurp(at("r.txt"));
+    expect(strstr(text, "1 tensors are missing: --partial leaves out")
+           && strstr(text, "--filter NAMES"), "what to do: %s", text);
+    tt_report_free(r);
     expect_ok(tt_report_new(ctx, &r, "none", tt_arith_find("f32")), "report");
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
         .want = at("want"), .got = at("got"), .filter = "no,such name",
@@ -378,14 +406,47 @@ static void test_shapes(void)
 
 /* ---- reports ------------------------------------------------------------- */
 
-static char *slurp(const char *path)
+/* A tensor under another's name, whatever block or pass that is of; which kinds
+ * are not there. */
+static void test_names(void)
 {
-    static char text[1 << 19];
-    FILE *f = fopen(path, "rb");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    text[n] = '\0';
-    if (f) fclose(f);
-    return text;
+    enum { N = 40, NAMES = 6 };
+    static const char *const name[NAMES] = {
+        "chunk.0/step.0/block.0/self_attn.q", "chunk.0/step.0/block.0/norm1",
+        "chunk.0/step.0/block.0/self_attn.v", "chunk.0/step.0/block.4/ffn",
+        "chunk.0/step.0/x0", "chunk.2/step.1/x0"};
+    for (int from = 0; from < NAMES; from++) {
+        const int to = (from + 2) % NAMES;
+        tt_report *r = NULL;
+        char want[80];
+        for (int k = 0; k < 2; k++) {
+            tt_st_writer *w;
+            uint64_t s = 3;
+            float x[NAMES][N];
+            for (int i = 0; i < NAMES * N; i++) x[i / N][i % N] = (float)noise(&s);
+            if (!expect_ok(tt_st_create(ctx, &w, at(k ? "b" : "a")), "new"))
+                return;
+            for (int i = 0; i < NAMES; i++)
+                if (!k || i != 1)
+                    tt_st_add(w, name[i], TT_F32, 2, (int64_t[]){4, N / 4},
+                              x[k && i == to ? from : i]);
+            expect_ok(tt_st_finish(w), "finish");
+        }
+        if (to == 1) continue;
+        expect_ok(tt_report_new(ctx, &r, "names", NULL), "report");
+        expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+            .want = at("a"), .got = at("b"), .partial = true,
+            .arith = tt_arith_find("f32")}), "names");
+        const tt_verdict *v = tt_report_first(r);
+        snprintf(want, sizeof want, "holds the values of %s", name[from]);
+        expect(v && !strcmp(v->path, name[to]) && strstr(v->hint, want),
+               "%s under another name: %s", name[from], v ? v->hint : "none");
+        expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
+        char *text = slurp(at("r.txt"));
+        expect(strstr(text, "without chunk.#/step.#/block.#/norm1\n"),
+               "the kind that is missing: %s", text);
+        tt_report_free(r);
+    }
 }
 
 /* Every '<' opens a tag of ours and quotes are paired: hostile names neither
@@ -589,30 +650,27 @@ static void test_numbers(void)
 {
     static const struct {
         const char *name;
-        bool point, given;   /* of the curve; where theirs are injected       */
-    } c[] = {{"chunk.0/step.2147483647/x0", true, true},
-             {"chunk.2147483647/step.0/x0", true, true},
-             {"chunk.0/step.2147483648/x0", false, true},
-             {"chunk.0/step.9223372036854775807/x0", false, true},
-             {"chunk.2147483648/step.0/x0", false, false},
-             {"chunk.9223372036854775807/step.0/x0", false, false},
-             {"chunk.99999999999999999999/step.0/x0", false, false},
-             {"chunk.-1/step.0/x0", false, false},
-             {"chunk./step.0/x0", false, false}};
-    for (size_t i = 0; i < 2 * sizeof c / sizeof c[0]; i++) {
+        bool point;
+    } c[] = {{"chunk.0/step.2147483647/x0", true},
+             {"chunk.2147483647/step.0/x0", true},
+             {"chunk.0/step.2147483648/x0", false},
+             {"chunk.0/step.9223372036854775807/x0", false},
+             {"chunk.2147483648/step.0/x0", false},
+             {"chunk.99999999999999999999/step.0/x0", false},
+             {"chunk.-1/step.0/x0", false},
+             {"chunk./step.0/x0", false}};
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
         tt_report *r = NULL;
-        const char *name = c[i / 2].name;
+        const char *name = c[i].name;
         put_named(at("named"), name, 4);
         put_named(at("other"), name, 5);
         expect_ok(tt_report_new(ctx, &r, "numbers", NULL), "report");
         expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
             .want = at("named"), .got = at("other"), .curve = "c",
-            .arith = tt_arith_find("f32"), .injected = i % 2}), name);
+            .arith = tt_arith_find("f32")}), name);
         expect_ok(tt_report_html(ctx, r, at("r.html")), "html");
-        const char *page = slurp(at("r.html"));
-        expect((strstr(page, "\"curve\": \"c\"") != NULL)
-               == (i % 2 ? c[i / 2].given : c[i / 2].point),
-               "%s: a point of the curve%s", name, i % 2 ? ", injected" : "");
+        expect((strstr(slurp(at("r.html")), "\"curve\": \"c\"") != NULL)
+               == c[i].point, "%s: a point of the curve", name);
         expect(tt_report_count(r, TT_MISMATCH) == 1, "%s: compared", name);
         tt_report_free(r);
     }
@@ -751,6 +809,7 @@ int main(void)
     test_astray();
     test_coverage();
     test_unread();
+    test_names();
     test_many_kinds();
     test_bad_files();
     test_strided();

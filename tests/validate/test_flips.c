@@ -11,7 +11,6 @@
 
 #include "tests/folder.h"
 #include "validate/files/dump.h"
-#include "validate/operators/lockstep.h"
 
 static tt_ctx *ctx;
 
@@ -70,107 +69,6 @@ static void test_many(void)
     expect(clock() - start < CLOCKS_PER_SEC, "in less than a second");
 }
 
-/* An admission round of P candidates. */
-static void take_round(round_list *l, int64_t layer, int64_t P,
-                       const int64_t *frame, const double *score,
-                       const uint8_t *keep)
-{
-    const tt_policy_class *tether = tt_policy_find("tether");
-    const int64_t sub = 0;
-    tt_event e = {.kind = tether->events, .layer = layer};
-    for (int i = 0; e.kind->field[i].name; i++) {
-        const char *name = e.kind->field[i].name;
-        e.value[i].n = P;
-        if (!strcmp(name, "candidates")) e.value[i].at = frame;
-        if (!strcmp(name, "scores")) e.value[i].at = score;
-        if (!strcmp(name, "keep")) e.value[i].at = keep;
-        if (!strcmp(name, "sub")) e.value[i].at = &sub;
-    }
-    rounds_take(l, &e);
-}
-
-/* No round is too large, and there are never too many. */
-static void test_rounds(void)
-{
-    enum { P = 300, ROUNDS = 500 };
-    int64_t frame[P];
-    double score[P];
-    uint8_t keep[P];
-    round_list l = {.ctx = ctx};
-    for (int i = 0; i < P; i++) frame[i] = i, score[i] = -i, keep[i] = i < 9;
-    rounds_clear(&l);
-    for (int64_t i = 0; i < ROUNDS; i++)
-        take_round(&l, i, P, frame, score, keep);
-    expect_ok(ctx->status, "rounds");
-    int64_t n = 0;
-    for (const round_item *r = l.first; r; r = r->next, n++)
-        if (r->layer != n || r->P != P || r->score[P - 1] != 1 - P) break;
-    expect(n == ROUNDS && l.n == ROUNDS, "%lld rounds are kept", (long long)n);
-    round_item other = *l.first;
-    int64_t frames[P];
-    memcpy(frames, frame, sizeof frames);
-    frames[P - 1]++;
-    other.frame = frames;
-    expect(round_matches(l.first, l.first) && !round_matches(l.first, &other),
-           "candidates are compared to the last");
-    rounds_clear(&l);
-}
-
-/* ---- runs side by side --------------------------------------------------- */
-
-/* A round of one layer: candidate `kept` of three, whose scores are s. */
-static void add_round(round_list *l, int64_t layer, int kept, const double *s)
-{
-    const int64_t frame[] = {4, 5, 6};
-    uint8_t keep[3] = {0};
-    keep[kept] = 1;
-    take_round(l, layer, 3, frame, s, keep);
-}
-
-/* Theirs keeps `kept` in the second layer, by scores `s`; with `astray` the
- * emulation keeps another frame than ours in the first. */
-static void expect_rounds(bool astray, int kept, const double *s,
-                          tt_outcome outcome, const char *what)
-{
-    static const double close[] = {0.5, 0.5 - 1e-9, 0.1};
-    static const double moved[] = {0.5 - 1e-9, 0.5, 0.1};
-    static const double plain[] = {0.9, 0.5, 0.1};
-    lockstep l = {.ctx = ctx, .arith = tt_arith_find("bf16")};
-    for (int i = 0; i < 3; i++) {
-        l.lane[i].rounds.ctx = ctx;
-        rounds_clear(&l.lane[i].rounds);
-        const bool other = i == FORCED_EMUL && astray;
-        add_round(&l.lane[i].rounds, 0, other, other ? moved : close);
-        add_round(&l.lane[i].rounds, 1, i == FORCED ? kept : 0,
-                  i == FORCED ? s : plain);
-    }
-    if (!expect_ok(tt_report_new(ctx, &l.report, what, l.arith), what)) return;
-    lockstep_rounds(&l);
-    const tt_verdict *v = tt_report_first(l.report);
-    expect(outcome == TT_MISMATCH ? v && !strcmp(v->path, "chunk.0/grab.layer.1"
-                                                 ".0.keep") : !v,
-           "%s: %s, %s", what, v ? v->path : "passed", v ? v->hint : "");
-    /* after a flip of the emulation scores are not checked */
-    expect(tt_report_count(l.report, TT_UNCHECKED) ==
-           (astray && outcome != TT_MISMATCH) + (outcome == TT_UNCHECKED) &&
-           tt_report_count(l.report, TT_TIE) == (outcome == TT_TIE),
-           "%s: %lld not judged, %lld ties", what,
-           (long long)tt_report_count(l.report, TT_UNCHECKED),
-           (long long)tt_report_count(l.report, TT_TIE));
-    tt_report_free(l.report);
-    for (int i = 0; i < 3; i++) rounds_clear(&l.lane[i].rounds);
-}
-
-static void test_lockstep(void)
-{
-    const double plain[] = {0.9, 0.5, 0.1}, other[] = {0.9, 0.91, 0.1};
-    expect_rounds(false, 0, plain, TT_PASS, "side by side, the same");
-    expect_rounds(true, 0, plain, TT_PASS, "the emulation flips");
-    expect_rounds(false, 2, plain, TT_MISMATCH, "the worst is kept");
-    expect_rounds(true, 2, plain, TT_MISMATCH, "and the emulation flips");
-    expect_rounds(true, 1, other, TT_UNCHECKED, "the best of other scores");
-}
-
 /* ---- what a flip reaches ------------------------------------------------- */
 
 static void test_reach(void)
@@ -182,12 +80,6 @@ static void test_reach(void)
         {"context", false, false},
         {"block.0/cross_attn.k", false, false},
         {"chunk.2/step.4/block.5/self_attn", false, false},
-        {"chunk.3/step.3/x0", false, false},
-        {"chunk.3/step.4/x", false, false},
-        {"chunk.3/step.4/block.1/self_attn", false, false},
-        {"chunk.3/step.4/block.2/self_attn.k", false, false},
-        {"chunk.3/step.4/block.2/admit.0/tame.mean_k", false, false},
-        {"chunk.3/step.4/block.2/admit.1/grab.score", false, false},
         {"chunk.3/step.4/block.2/admit.1/grab.keep", true, true},
         {"chunk.3/step.4/block.2/admit.1/tame.mean_k", true, true},
         {"chunk.3/step.4/block.2/admit.2/grab.candidates", true, true},
@@ -215,178 +107,52 @@ static void test_reach(void)
         {"vae/frame.12/denorm", true, false},
     };
     const tt_dump_options alone = {0}, given = {.injected = true};
-    dump_run d = {.of[RUN_THEIRS] = {
-        .name = "chunk.3/step.4/block.2/admit.1/grab.keep", .chunk = 3,
-        .step = 4, .block = 2, .sub = 1, .frames = 12, .row = -1}};
+    dump_run d = {.of[RUN_EMULATED] = {
+        .name = "chunk.3/step.4/block.2/admit.1/grab.keep", .frames = 12}};
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
-        const tt_entry e = {.name = c[i].name};
+        const char *name = c[i].name;
         d.opt = &alone;
-        expect(same_history(&d, RUN_THEIRS, RUN_OURS, &e)
-               == (c[i].reached ? 0 : SAME_ROWS), "%s: reached or not", e.name);
-        expect(same_history(&d, RUN_EMULATED, RUN_THEIRS, &e)
-               == (c[i].reached ? 0 : SAME_ROWS), "%s: of two runs", e.name);
+        expect(history_reaches(&d, RUN_EMULATED, name) == c[i].reached,
+               "%s: reached or not", name);
         d.opt = &given;
-        expect(same_history(&d, RUN_THEIRS, RUN_OURS, &e)
-               == (c[i].injected ? 0 : SAME_ROWS), "%s: with theirs injected",
-               e.name);
-        expect(same_history(&d, RUN_EMULATED, RUN_OURS, &e) == SAME_ROWS,
-               "no flip, no reach");
+        expect(history_reaches(&d, RUN_EMULATED, name) == c[i].injected,
+               "%s: with theirs injected", name);
+        expect(!history_reaches(&d, RUN_EXCUSED, name), "no flip, no reach");
     }
 }
 
-/* ---- traces -------------------------------------------------------------- */
+/* ---- whole numbers ------------------------------------------------------- */
 
-enum { ROUNDS = 4, P = 3, CHUNKS = 4, SLOTS = 64 };
-
-typedef struct trace {
-    double noise;          /* relative, of the scores                         */
-    int flip;              /* round that keeps candidate 1 in place of 0; -1  */
-    int wrong;             /* round whose scores are 1 % too large; -1        */
-    int memory;            /* chunk with another memory_index; -1             */
-    bool whole;            /* a whole number off by one after 2^53            */
-    bool nowhere;          /* rounds are of a chunk that is not there         */
-    int gross;             /* chunk whose shares are far off; -1              */
-} trace;
-
-static const trace honest = {0, -1, -1, -1, false, false, -1};
-
-static void put_trace(const char *path, trace t)
+static void put_seeds(const char *path, uint64_t first)
 {
     tt_st_writer *w;
-    const int64_t two[] = {CHUNKS, 2}, keeps[] = {ROUNDS, P}, one[] = {ROUNDS};
-    const int64_t mem[] = {CHUNKS, 1, 2}, single[] = {2};
-    const int64_t shares[] = {CHUNKS, SLOTS};
-    int64_t ends[CHUNKS * 2] = {0}, chunk[ROUNDS], memory[CHUNKS * 2];
-    uint64_t seeds[2] = {((uint64_t)1 << 53) + t.whole, 0xffffffffffffff00u};
-    uint8_t keep[ROUNDS * P];
-    float score[ROUNDS * P], share[CHUNKS * SLOTS];
+    const uint64_t seeds[2] = {first, 0xffffffffffffff00u};
     if (!expect_ok(tt_st_create(ctx, &w, path), path)) return;
-    for (int r = 0; r < ROUNDS; r++) {
-        /* round 2 is close, others are not */
-        const double s[P] = {0.5, r == 2 ? 0.5 - 1e-4 : 0.25, 0.125};
-        const bool flipped = t.flip == r;
-        chunk[r] = t.nowhere ? 1000000000 : r;
-        for (int c = 0; c < P; c++) {
-            keep[r * P + c] = c == (flipped ? 1 : 0);
-            score[r * P + c] = (float)(s[c] * (1 + t.noise * (c - r)));
-            if (t.wrong == r) score[r * P + c] *= 1.01f;
-        }
-        if (flipped) score[r * P + 1] = score[r * P] * 1.00001f;
-        if (t.flip >= 0 && t.flip < r) score[r * P + 2] = 0.2f;
-        memory[2 * r] = t.flip >= 0 && t.flip <= r ? 7 : 3;
-        memory[2 * r + 1] = t.memory == r ? 9 : 4;
-        for (int i = 0; i < SLOTS; i++)
-            share[r * SLOTS + i] = t.flip >= 0 && t.flip <= r
-                                   ? 0.5f : 1 / (1.f + (float)i);
-        for (int i = 0; i < SLOTS && t.gross == r; i++)
-            share[r * SLOTS + i] *= -1000;
-    }
-    tt_st_add(w, "ends", TT_I64, 2, two, ends);
-    tt_st_add(w, "seeds", TT_U64, 1, single, seeds);
-    tt_st_add(w, "memory_index", TT_I64, 3, mem, memory);
-    tt_st_add(w, "bio_share", TT_F32, 2, shares, share);
-    tt_st_add(w, "grab_chunk", TT_I64, 1, one, chunk);
-    tt_st_add(w, "grab_scores", TT_F32, 2, keeps, score);
-    tt_st_add(w, "grab_keep", TT_U8, 2, keeps, keep);
+    tt_st_add(w, "seeds", TT_U64, 1, (int64_t[]){2}, seeds);
     expect_ok(tt_st_finish(w), path);
 }
 
-/* Compare a trace of theirs with ours; `path` of the first failure, NULL when
- * there is none; how many ties and tensors that were not checked. */
-static void expect_trace(trace theirs, trace emul, const char *path, int ties,
-                         int unchecked, const char *what)
-{
-    tt_report *r = NULL;
-    trace ours = honest;
-    ours.nowhere = theirs.nowhere;
-    put_trace(at("want"), ours);
-    put_trace(at("got"), theirs);
-    put_trace(at("emul"), emul);
-    if (!expect_ok(tt_report_new(ctx, &r, what, tt_arith_find("bf16")), what))
-        return;
-    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
-        .want = at("want"), .got = at("got"), .emul = at("emul"),
-        .arith = tt_arith_find("bf16")}), what);
-    const tt_verdict *v = tt_report_first(r);
-    expect(path ? v && !strcmp(v->path, path) : !v, "%s: %s, %s", what,
-           v ? v->path : "passed", v ? v->hint : "");
-    expect(tt_report_count(r, TT_TIE) == ties &&
-           tt_report_count(r, TT_UNCHECKED) == unchecked,
-           "%s: %lld ties, %lld not judged", what,
-           (long long)tt_report_count(r, TT_TIE),
-           (long long)tt_report_count(r, TT_UNCHECKED));
-    expect(tt_report_compared(r) + unchecked == 7, "%s: all are counted", what);
-    tt_report_free(r);
-}
-
-static void test_traces(void)
-{
-    const trace bf16 = {1e-3, -1, -1, -1, false, false, -1};
-    trace t = honest;
-    expect_trace(honest, bf16, NULL, 0, 0, "equal traces");
-    t.noise = -8e-4;
-    expect_trace(t, bf16, NULL, 0, 0, "honest scores");
-    t.flip = 2;
-    expect_trace(t, bf16, NULL, 1, 3, "honest, with a tie");
-    t.whole = true;
-    expect_trace(t, bf16, "seeds", 1, 3, "a tie does not change the seeds");
-    t.whole = false;
-    t.nowhere = true;
-    expect_trace(t, bf16, NULL, 1, 3, "a tie in a chunk that is not there");
-    t.nowhere = false;
-    t.wrong = 1;
-    expect_trace(t, bf16, "grab_scores", 1, 2, "wrong in front of the tie");
-    t.wrong = -1, t.memory = 1;
-    expect_trace(t, bf16, "memory_index", 1, 2, "other frames before it");
-    t.memory = -1, t.flip = 0;
-    expect_trace(t, bf16, "memory_index", 0, 0, "a pick that is no tie");
-    t = honest;
-    t.whole = true;
-    expect_trace(t, bf16, "seeds", 0, 0, "whole numbers after 2^53");
-    /* our own run in bf16 goes another way: it allows nothing after that */
-    trace own = bf16;
-    own.flip = 2;
-    t = honest, t.noise = -8e-4;
-    expect_trace(t, own, NULL, 0, 0, "honest, we flip ourselves");
-    t.wrong = 1;
-    expect_trace(t, own, "grab_scores", 0, 0, "wrong before we flip");
-    t.wrong = 3;
-    expect_trace(t, own, NULL, 0, 1, "wrong after that: not judged, no pass");
-    /* but theirs did not go another way, and ours is what they must be near */
-    t.wrong = -1, t.gross = 3;
-    expect_trace(t, own, "bio_share", 0, 0, "far off after that");
-    t.gross = -1, t.memory = 3;
-    expect_trace(t, own, "memory_index", 0, 0, "other frames after that");
-    t.memory = -1, t.flip = 3;
-    expect_trace(t, own, NULL, 0, 4, "a third way: not judged");
-    t.gross = 3;
-    expect_trace(t, own, "bio_share", 0, 3, "a third way, far off");
-}
-
-/* A tolerance of 0 knows whole numbers to the last bit, and so does the
- * sentence about them. */
-static void test_tolerance(void)
+/* They are known to the last bit. */
+#define LARGE (UINT64_C(1) << 53)
+static void test_whole(void)
 {
     static const struct {
-        double abs;
-        bool pass;
-    } c[] = {{0, false}, {0.5, false}, {1, true}};
-    trace off = honest;
-    off.whole = true;
-    put_trace(at("want"), honest);
-    put_trace(at("got"), off);
-    for (int i = 0; i < 3; i++) {
-        const tt_tolerance tol[] = {{"*", c[i].abs, 0}, {NULL, 0, 0}};
+        uint64_t want, got;
+        const char *word;      /* NULL: a pass                                */
+    } c[] = {{1000, 1000, NULL},
+             {1000, 1001, "1 of 2 values differ, the first is 1001 where 1000"},
+             {1000, LARGE, "9007199254740992 where 1000"},
+             {LARGE + 1, LARGE, "other bits"}};
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
         tt_report *r = NULL;
-        if (!expect_ok(tt_report_new(ctx, &r, "tolerance", NULL), "new"))
-            return;
+        put_seeds(at("want"), c[i].want);
+        put_seeds(at("got"), c[i].got);
+        if (!expect_ok(tt_report_new(ctx, &r, "whole", NULL), "new")) return;
         expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
-            .want = at("want"), .got = at("got"), .tol = tol}), "tolerance");
+            .want = at("want"), .got = at("got")}), "whole");
         const tt_verdict *v = tt_report_first(r);
-        expect(c[i].pass ? !v : v && !strcmp(v->path, "seeds") &&
-               strstr(v->hint, "1 of 2 values differ, the first is "
-                      "9007199254740993 where 9007199254740992 is"),
-               "whole numbers within %g: %s", c[i].abs, v ? v->hint : "passed");
+        expect(c[i].word ? v && strstr(v->hint, c[i].word) : !v,
+               "whole numbers, %d: %s", (int)i, v ? v->hint : "passed");
         tt_report_free(r);
     }
 }
@@ -397,11 +163,8 @@ int main(void)
     if (!folder_make()) return test_end();
     test_rule();
     test_many();
-    test_rounds();
-    test_lockstep();
     test_reach();
-    test_traces();
-    test_tolerance();
+    test_whole();
     folder_remove();
     return test_end();
 }

@@ -3,7 +3,7 @@
 
 # What the shim of CUDA is built for.
 NATIVE := $(if $(call try,$(NOTHING),-march=native),-march=native)
-$(B)/src/%.o: WARN += $(WARN_SOURCE)
+$(B)/src/%.o: CFLAGS_ALL += $(WARN_SOURCE)
 # stb_image computes with what a file says: overflow must at least wrap.
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # Kernels: one instruction set per file, chosen at run time. None of these flags

@@ -123,8 +123,9 @@ BIND  := -Wl,-Bsymbolic-functions
 BIND  := $(if $(call try,$(NOTHING),$(BIND)),$(BIND))
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
          -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
-# What is in src is also held to -Wconversion.
-WARN_SOURCE := -Wconversion -Wno-sign-conversion
+# What is in src is also held to -Wconversion, where int64_t fits into size_t.
+WARN_SOURCE := $(if $(findstring linux,$(filter x86_64%,$(TARGET))),-Wconversion \
+               -Wno-sign-conversion)
 # Files come from strangers: an overflow ends the program (stack protector,
 # FORTIFY), and the tables of addresses are read-only (RELRO, now). Kernels read
 # no files and are left out. Sanitizers look closer by themselves.

@@ -23,7 +23,7 @@ typedef struct settings {
     bool quick, list;
     tt_model_paths model;
     uint64_t seed;
-    int64_t rounds, latents, width, height, bench;
+    int64_t rounds, latents, width, height;
     int operators, calls, rollout;
     double timeout;
     bool bits;
@@ -71,12 +71,9 @@ static const opt_spec options[] = {
      "of the random checks (default 1); printed with every failure"},
     {OPT_INT, "rounds", 0, offsetof(settings, rounds), "N",
      "shapes per operator and kind of input (default 8)"},
-    {OPT_INT, "bench", 0, offsetof(settings, bench), "N",
-     "time each of their operators N times next to ours: medians, their ratio, "
-     "and its range in half of the pairs"},
     {OPT_SWITCH, "isolate", 0, offsetof(settings, isolate), NULL,
      "in a process of its own: a backend that crashes, exits or hangs is a "
-     "verdict, one that prints a note (default: yes; no for a debugger)"},
+     "verdict (default: yes; no for a debugger)"},
     {OPT_REAL, "timeout", 0, offsetof(settings, timeout), "SECONDS",
      "what one call of it may take, 0: any time (default 120)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
@@ -111,7 +108,6 @@ static const opt_command backend_command = {
                 "  tether validate --backend ./mine.so\n"
                 "  tether validate --backend ./mine.so --arith bf16 --html "
                 "report.html\n"
-                "  tether validate --backend blas --bench 20\n"
                 "  tether validate --backend ./mine.so --case 'op.silu.normal "
                 "n=1 seed 1'",
     .options = options,
@@ -253,7 +249,6 @@ static void validate_backend_check(tt_ctx *ctx, tt_report *r, settings *s,
         tt_opcheck(ctx, r, ops, &(tt_opcheck_options){
             .arith = arith, .seed = s->seed, .rounds = s->rounds,
             .only = s->only, .small = s->quick, .one = s->one});
-    if (s->bench && !ctx->status) tt_opbench(ctx, r, ops, s->only, s->bench);
     if ((s->calls || s->rollout) && !s->only && !ctx->status)
         check_model(ctx, r, s, ops, arith);
 }
@@ -298,7 +293,6 @@ static void choose_case(settings *s, tt_report *r)
     s->operators = op;
     s->calls = !op && strchr(s->one, '#');
     s->rollout = !op && !s->calls;
-    s->bench = 0;
     s->only = NULL;
     tt_report_wish(r)->only = s->one;
 }
@@ -440,6 +434,7 @@ static void validate_backend_check_all(tt_ctx *ctx, tt_report *r, settings *s,
     else
         find_and_check(ctx, r, s);
     if (place.drawn) fputs("\r\033[K", stderr);
+    validate_expect(ctx, r, &s->out);
     note_again(ctx, r, s);
 }
 

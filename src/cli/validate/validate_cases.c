@@ -542,6 +542,7 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
                 (long long)asked, dir);
     tt_report_note(r, "coverage: results of %lld of %lld cases",
                    (long long)answered, (long long)asked);
+    validate_expect(ctx, r, &s.out);
     validate_cases_note_again(ctx, r, &s, argc, argv);
     if (s.by_bits)
         tt_report_note(r, "%lld of them by every bit of class %s, which they "

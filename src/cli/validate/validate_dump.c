@@ -26,8 +26,7 @@ typedef struct settings {
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "What is compared"},
     {OPT_READ, "dump", 0, offsetof(settings, dump), "FILE",
-     "theirs: a safetensors file of tensors named as by `generate --dump`, or "
-     "a trace of the cache"},
+     "theirs: a safetensors file of tensors named as by `generate --dump`"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
      "what they compute with: " VALIDATE_ARITHS " (default f32). A dump that "
      "names this class in its metadata (class) must have its bits"},
@@ -117,8 +116,7 @@ static bool compare_injected(tt_report *r, const settings *s,
         tt_report_note(r, "%s: compared with a free run", why);
         return false;
     }
-    tt_dump_options o = options_of(s, arith, set,
-                                   "teacher forced, all tensors");
+    tt_dump_options o = options_of(s, arith, set, NULL);
     o.injected = true;
     tt_dump_compare(ctx, r, &o);
     return true;
@@ -169,8 +167,23 @@ static void find_class(tt_report *r, const settings *s, tt_class declared,
     }
 }
 
+/* Has theirs tensors of the VAE that are to be compared? */
+static bool has_pictures(tt_ctx *ctx, const settings *s)
+{
+    tt_file *f;
+    bool any = false;
+    if (tt_file_open(ctx, &f, s->dump)) return false;
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const char *name = tt_file_entry(f, i)->name;
+        any = any || (!strncmp(name, "vae/", 4)
+                      && tt_name_chosen(s->filter, name));
+    }
+    tt_file_close(f);
+    return any;
+}
+
 /* Our runs, injected and free, and what theirs is against them. */
-static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
+static void compare_runs(tt_ctx *ctx, tt_report *r, settings *s,
                          const tt_arith *arith, int argc, char **argv)
 {
     validate_runs w;
@@ -179,10 +192,15 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
     if (validate_runs_open(ctx, &w, s->f64, s->keep, arith, argc, argv)) return;
     w.filter = s->filter;
     w.ours_only = arith->bits;
+    w.pictures = has_pictures(ctx, s);
+    if (w.pictures && w.settings.no_decode)
+        tt_report_note(r, "--no-decode: tensors of the VAE are not compared; "
+                       "leave it out after --");
     if (!*w.f64 && !arith->bits)
         tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
                        "it): our float32 run stands in for it");
     if (!s->free_only) injected = compare_injected(r, s, arith, &w, &set);
+    validate_expect(ctx, r, &s->out);      /* what is expected has no hint */
     if (injected && (arith->bits || arith->cls == TT_CLASS_F32)) {
         validate_dump_explain(r, tt_report_first(r), s, &w, NULL);
         validate_dump_explain(r, tt_report_largest(r), s, &w, NULL);

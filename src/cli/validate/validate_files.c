@@ -91,14 +91,20 @@ tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)
     return ctx->status;
 }
 
-int validate_finish(tt_ctx *ctx, tt_report *r, const validate_outputs *out)
+tt_status validate_expect(tt_ctx *ctx, tt_report *r, validate_outputs *out)
+{
+    if (out->xfail && !ctx->status) tt_report_expect(ctx, r, out->xfail);
+    out->xfail = NULL;
+    return ctx->status;
+}
+
+int validate_finish(tt_ctx *ctx, tt_report *r, validate_outputs *out)
 {
     const char *files[] = {out->json, out->junit, out->html};
     bool taken = false;      /* standard output has another report            */
     for (int i = 0; i < 3; i++)
         taken = taken || (files[i] && !strcmp(files[i], "-"));
-    if (out->xfail && tt_report_expect(ctx, r, out->xfail))
-        return validate_failed(ctx);
+    if (validate_expect(ctx, r, out)) return validate_failed(ctx);
     tt_report_wish(r)->failures_alone = out->fail_only;
     if (out->json) tt_report_json(ctx, r, out->json);
     if (out->junit) tt_report_junit(ctx, r, out->junit);
@@ -112,7 +118,7 @@ int validate_finish(tt_ctx *ctx, tt_report *r, const validate_outputs *out)
 static int words_left_out(const char *arg, const char *option)
 {
     static const char *const valued[] = {"--json", "--junit", "--html",
-                                         "--export", "--bench", "--xfail"};
+                                         "--export", "--xfail"};
     static const char *const flag[] = {"--isolate", "--no-isolate", "--all",
                                        "--overwrite", "-q", "--quiet",
                                        "--fail-only"};

@@ -46,7 +46,9 @@ tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out);
 /* Write the reports that were asked for (the short one goes to standard output,
  * unless another report goes there) and return the exit status. A failure
  * recorded in ctx wins. */
-int validate_finish(tt_ctx *ctx, tt_report *r, const validate_outputs *out);
+int validate_finish(tt_ctx *ctx, tt_report *r, validate_outputs *out);
+/* --xfail, once; earlier where something is said of the first failure. */
+tt_status validate_expect(tt_ctx *ctx, tt_report *r, validate_outputs *out);
 /* The exit status of the failure in ctx, after printing it. */
 int validate_failed(const tt_ctx *ctx);
 /* A note with the command that checks one tensor alone: this one, with `option`

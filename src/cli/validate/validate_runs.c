@@ -67,9 +67,8 @@ typedef struct one_run {
     const char *backend;       /* NULL: as given                              */
 } one_run;
 
-/* What the command has no name for, and what must not be written over, goes
- * into our folder: what the command names is written by the run as it is, and
- * by no other. */
+/* What a run writes goes into our folder: it is no result, and what the command
+ * names may be there already. */
 static void set_aside(tt_ctx *ctx, const validate_runs *w, tt_settings *s)
 {
     const struct { const char *name, *file; bool wanted; } aside[] = {
@@ -83,19 +82,20 @@ static void set_aside(tt_ctx *ctx, const validate_runs *w, tt_settings *s)
     }
 }
 
-/* Without an output of its own the command decodes nothing. */
+/* Pictures are made where theirs are to be compared, or where the command names
+ * an output. */
 static tt_status validate_runs_settings_of(tt_ctx *ctx, const validate_runs *w,
                                            const one_run *r, tt_settings *s)
 {
     const tt_settings *g = &w->settings;
-    const bool output = g->output || g->sheet || g->latents_out;
     tt_settings_copy(ctx, s, g);
     tt_settings_set(ctx, s, "dump", r->dump);
     if (w->filter) tt_settings_set(ctx, s, "dump-filter", w->filter);
     if (w->record) tt_settings_set(ctx, s, "record", w->record);
     if (r->inject) tt_settings_set(ctx, s, "inject", r->inject);
-    if (!output) tt_settings_set(ctx, s, "no-decode", NULL);
-    if (r->program || r->inject || r->backend || !output) set_aside(ctx, w, s);
+    if (!w->pictures && !g->output && !g->sheet)
+        tt_settings_set(ctx, s, "no-decode", NULL);
+    set_aside(ctx, w, s);
     return ctx->status;
 }
 

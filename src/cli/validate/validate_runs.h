@@ -19,6 +19,7 @@ typedef struct validate_runs {
     const char *record;        /* --record, NULL: none                        */
     const char *cls;           /* --class of our own run, NULL: as given      */
     bool ours_only, emul_only; /* not the other runs                          */
+    bool pictures;             /* decode without an output of the command     */
     tt_status cause;           /* how the latest run in this process ended    */
     tt_explain *explain;       /* whose operators our own run has, or NULL    */
     int argc;                  /* "generate" and what follows it, for records */

@@ -95,46 +95,10 @@ int os_start(const char *const *argv, bool reads, int said, pid_t *pid,
     return error;
 }
 
-#ifdef __linux__
-void os_end_with_parent(void)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-int os_adopt(int yes)
-{
-    int before = 0;
-    prctl(PR_GET_CHILD_SUBREAPER, &before);
-    prctl(PR_SET_CHILD_SUBREAPER, yes);
-    return before;
-}
-
-int os_children(pid_t *pid, int most)
-{
-    char path[64];
-    int n = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%ld/children",
-             (long)getpid());
-    FILE *list = fopen(path, "r");
-    for (long one; list && n < most && fscanf(list, "%ld", &one) == 1;)
-        pid[n++] = (pid_t)one;
-    if (list) fclose(list);
-    return n;
-}
-#else
 void os_end_with_parent(void)
 {
     setpgid(0, 0);
-}
-
-int os_adopt(int yes)
-{
-    return yes;
-}
-
-int os_children(pid_t *pid, int most)
-{
-    (void)pid, (void)most;
-    return -1;
-}
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
+}

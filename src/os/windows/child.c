@@ -51,33 +51,18 @@ static LONG CALLBACK win_fault(EXCEPTION_POINTERS *e)
     return EXCEPTION_CONTINUE_SEARCH;
 }
 
-static void win_warn(void *user, const char *sentence)
-{
-    dprintf(*(const int *)user, "warning: %s\n", sentence);
-}
-
-/* The handles of `section`, of the pipe and of the first one's messages. */
+/* The handles of `section` and of the pipe. */
 static void win_child_main(const child_of *k, const wchar_t *handles)
 {
     wchar_t *end;
-    static int outside;
     section = (HANDLE)(uintptr_t)_wcstoui64(handles, &end, 16);
     const intptr_t events = (intptr_t)_wcstoui64(end, &end, 16);
-    const intptr_t said = (intptr_t)_wcstoui64(end, &end, 16);
     shared *s = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, sizeof *s);
     if (!s) return;                      /* a variable of another program */
     if (s->base != (void *)GetModuleHandleW(NULL)) exit(3);
     watch w = s->w;
     w.board = &s->board;
     w.events = _open_osfhandle(events, 0);
-    w.prints = STDOUT_FILENO;
-    outside = _open_osfhandle(said, _O_APPEND);
-    if (!k->ctx->warn) {
-        k->ctx->warn = win_warn;
-        k->ctx->warn_user = &outside;
-    }
-    fflush(NULL);                        /* what came before is not its own */
-    if (ftruncate(w.prints, 0) == 0) lseek(w.prints, 0, SEEK_SET);
     board_here = w.board;
     AddVectoredExceptionHandler(1, win_fault);
     k->report->apart = true;
@@ -123,18 +108,16 @@ static void win_join(HANDLE process)
 }
 
 /* The same words in a new process. */
-static HANDLE start_again(const child_of *k, int events)
+static HANDLE start_again(int events)
 {
     const HANDLE to = (HANDLE)_get_osfhandle(events);
-    const HANDLE prints = (HANDLE)_get_osfhandle(k->w->prints);
     const HANDLE said = GetStdHandle(STD_ERROR_HANDLE);
-    const HANDLE std[3] = {NULL, prints, prints};
+    const HANDLE std[3] = {NULL, said, said};
     wchar_t handles[64];
     SetHandleInformation(to, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
     SetHandleInformation(said, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-    swprintf(handles, 64, L"%llx %llx %llx", (unsigned long long)(uintptr_t)
-             section, (unsigned long long)(uintptr_t)to,
-             (unsigned long long)(uintptr_t)said);
+    swprintf(handles, 64, L"%llx %llx", (unsigned long long)(uintptr_t)section,
+             (unsigned long long)(uintptr_t)to);
     SetEnvironmentVariableW(VARIABLE, handles);
     const HANDLE h = win_start(NULL, std);
     SetEnvironmentVariableW(VARIABLE, NULL);
@@ -150,7 +133,7 @@ tt_status child_start(const child_of *k, pid_t *pid, int *events)
                        "%s", strerror(errno));
     seen->w = *k->w;
     seen->base = (void *)GetModuleHandleW(NULL);
-    const HANDLE h = start_again(k, ends[1]);
+    const HANDLE h = start_again(ends[1]);
     const int error = errno;
     close(ends[1]);
     *events = ends[0];
@@ -162,19 +145,9 @@ tt_status child_start(const child_of *k, pid_t *pid, int *events)
                    strerror(error));
 }
 
-child_family child_family_now(void)
+void child_end_family(pid_t child)
 {
-    return (child_family){0};
-}
-
-int child_adopt(int yes)
-{
-    return yes;
-}
-
-void child_end_family(const child_family *before, pid_t child)
-{
-    (void)before, (void)child;
+    (void)child;
     TerminateJobObject(job, 1);
     CloseHandle(job);
 }

@@ -68,10 +68,8 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
 {
     TT_TRY(ctx->status);
     const bool bits = o->arith && o->arith->bits;
-    dump_run d = {.ctx = ctx, .report = r, .opt = o, .chunks = -1,
-                  .limits = bits ? NULL : o->arith,
-                  .rounds = -1};
-    for (int i = 0; i < RUN_KINDS; i++) d.of[i].row = -1;
+    dump_run d = {.ctx = ctx, .report = r, .opt = o,
+                  .limits = bits ? NULL : o->arith};
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (r && o->injected) r->apart = true;
     if (!dump_open_files(&d)) {
@@ -115,24 +113,17 @@ static void compare_extra(dump_run *d)
 
 static void compare_all(dump_run *d, const tt_entry *const *order)
 {
-    const tt_entry *ends = tt_file_find(d->f.want, "ends");
-    const tt_entry *keep = tt_file_find(d->f.want, "grab_keep");
-    if (ends && ends->t.rank == 2) d->chunks = ends->t.dim[0];
-    if (keep && keep->t.rank == 2) d->rounds = keep->t.dim[0];
     if (d->opt->partial) list_kinds(d);
     find_last(d);
-    /* In a trace what follows from a pick stands before it. */
-    if (d->rounds >= 0) history_watch(d, keep);
     for (int64_t i = 0; i < tt_file_count(d->f.want) && !d->ctx->status; i++) {
         const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
         history_watch(d, order[i]);
         if (chosen(d, order[i]->name)) compare_one(d, order[i]);
         tt_arena_reset(&d->ctx->scratch, mark);
     }
-    pair_end_curve(d);
     if (d->ctx->status) return;
     compare_extra(d);
-    if (!d->opt->quiet) say_coverage(d, order);
+    if (!d->opt->quiet && !d->opt->same_run) say_coverage(d, order);
 }
 
 /* ---- names --------------------------------------------------------------- */
@@ -146,14 +137,36 @@ int64_t dump_number(const char *s, const char **end)
     return *end > s && n <= INT32_MAX ? n : -1;
 }
 
+place place_of(const char *name)
+{
+    static const char *const scope[] = {"chunk.", "step.", "block.", "cache.",
+                                        "admit.", "vae/frame."};
+    place p = {-1, -1, -1, -1, -1, -1, name};
+    int64_t *const number[] = {&p.chunk, &p.step, &p.block, &p.cache, &p.admit,
+                               &p.vae};
+    for (int i = 0; i < 6; i++) {
+        const char *end;
+        const size_t n = strlen(scope[i]);
+        if (strncmp(p.last, scope[i], n)) continue;
+        const int64_t x = dump_number(p.last + n, &end);
+        if (x < 0 || *end != '/') continue;
+        *number[i] = x;
+        p.last = end + 1;
+        i = -1;                /* any of them may come next */
+    }
+    return p;
+}
+
 /* "chunk.3/step.1/x0" -> "chunk.#/step.#/x0" */
 static void kind_of(char *out, size_t size, const char *name)
 {
     size_t n = 0;
-    for (; *name && n + 1 < size; name++) {
-        const bool digit = *name >= '0' && *name <= '9';
-        if (!digit) out[n++] = *name;
-        else if (!n || out[n - 1] != '#') out[n++] = '#';
+    while (*name && n + 2 < size) {
+        const bool dot = *name == '.';
+        out[n++] = *name++;
+        if (!dot || *name < '0' || *name > '9') continue;
+        out[n++] = '#';
+        name += strspn(name, "0123456789");
     }
     out[n] = '\0';
 }
@@ -189,28 +202,15 @@ static bool knows_kind(const dump_run *d, const char *name)
                         dump_by_text);
 }
 
-/* "chunk.3/step.4/head": its chunk and step, and "head"; -1: no such number. */
-static const char *chunk_and_step(const char *name, int64_t *chunk,
-                                  int64_t *step)
-{
-    *chunk = *step = -1;
-    if (strncmp(name, "chunk.", 6)) return name;
-    *chunk = dump_number(name + 6, &name);
-    if (strncmp(name, "/step.", 6)) return name;
-    *step = dump_number(name + 6, &name);
-    return name + (*name == '/');
-}
-
 /* Of passes that are there as a whole: a dump of ours may be a selection. */
 static void find_last(dump_run *d)
 {
-    int64_t chunk, step;
     d->last_chunk = d->last_step = 0;
     for (int64_t i = 0; i < tt_file_count(d->f.want); i++) {
-        const char *name = tt_file_entry(d->f.want, i)->name;
-        if (strcmp(chunk_and_step(name, &chunk, &step), "tokens")) continue;
-        if (chunk > d->last_chunk) d->last_chunk = chunk;
-        if (step > d->last_step) d->last_step = step;
+        const place p = place_of(tt_file_entry(d->f.want, i)->name);
+        if (strcmp(p.last, "tokens")) continue;
+        if (p.chunk > d->last_chunk) d->last_chunk = p.chunk;
+        if (p.step > d->last_step) d->last_step = p.step;
     }
 }
 
@@ -218,13 +218,12 @@ static void find_last(dump_run *d)
  * blocks of a clean pass, and all of the last chunk's. */
 static bool is_unread(const dump_run *d, const char *name)
 {
-    int64_t chunk, step;
-    const char *tail = chunk_and_step(name, &chunk, &step);
+    const place p = place_of(name);
     if (!d->last_step || d->opt->filter) return false;
-    if (step < 0) return chunk == d->last_chunk && !strncmp(tail, "/cache.", 7);
-    return step == d->last_step
-        && (chunk == d->last_chunk || !strcmp(tail, "head")
-            || !strcmp(tail, "flow") || !strcmp(tail, "x0"));
+    if (p.step < 0) return p.chunk == d->last_chunk && p.cache >= 0;
+    return p.step == d->last_step
+        && (p.chunk == d->last_chunk || !strcmp(p.last, "head")
+            || !strcmp(p.last, "flow") || !strcmp(p.last, "x0"));
 }
 
 enum { KINDS_SAID = 12 };
@@ -263,6 +262,12 @@ static void say_coverage(dump_run *d, const tt_entry *const *order)
                    *prefix ? " " : "", d->common, d->ours, d->opt->got,
                    kinds ? "; without " : "", list,
                    kinds > KINDS_SAID ? ", ..." : "");
+    if (d->missing && !d->opt->extra_fails && !*prefix)
+        tt_report_note(d->report, "%" PRId64 " tensors are missing: %s--filter "
+                       "NAMES compares those that match alone", d->missing,
+                       d->opt->partial ? "theirs has others of their kinds; "
+                       : "--partial leaves out kinds that theirs has none of, "
+                       );
     if (*d->of[RUN_EXCUSED].name)
         tt_report_note(d->report, "a pick of frames is a tie, at %s: what it "
                        "reaches and differs is not judged from files; a run of "
@@ -332,9 +337,8 @@ static void compare_one(dump_run *d, const tt_entry *ours)
         if (d->opt->partial && !knows_kind(d, ours->name)) return;
         if (!d->opt->extra_fails && is_unread(d, ours->name)) return;
         v.outcome = TT_MISSING;
-        snprintf(v.hint, sizeof v.hint, "not in %.90s%s", d->opt->got,
-                 d->opt->partial ? ", which has some of its kind; --filter "
-                 "NAMES compares what is there" : "");
+        d->missing++;
+        snprintf(v.hint, sizeof v.hint, "not in %.150s", d->opt->got);
     } else if (d->opt->arith
                ? !tt_shape_fits(&theirs->t, v.rank, v.dim)
                  || tt_dtype_is_real(theirs->t.dtype)

@@ -7,50 +7,65 @@
 
 #include "validate/files/dump.h"
 
-enum { NAMED_CHANNELS = 512,     /* of a last axis, at most                   */
-       NAMED_MOST = 64 };        /* wrong tensors that are asked about        */
+enum { NAMED_MOST = 64 };        /* wrong tensors that are asked about        */
 
 /* A wrong tensor of theirs. */
 typedef struct named {
     dump_run *d;
     const char *name;
-    int rank;
-    int64_t dim[TT_MAX_RANK], n;
+    place at;
+    const tt_tensor *like;       /* its shape                                 */
+    int64_t n;
     const double *got, *want;
-    int64_t chunk, step, block;  /* -1: its name does not say                 */
-    double (*pair)[NAMED_CHANNELS];   /* [2] rows of scratch                  */
+    void *state;                 /* of a rule                                 */
     char *out;                   /* the sentence                              */
     size_t size;
 } named;
 
-/* Does the trial [n] leave next to nothing of the error? Does the right rule
- * give ours? */
-bool named_gives(const named *t, const double *trial);
-/* Of a trial with a number in it that is fitted: of a few values it must leave
- * nothing. */
-bool named_fits(const named *t, const double *trial);
-bool named_rule(const named *t, const double *trial);
+/* How a tensor is made of others: `make` writes what the rule gives with
+ * mistake `how` into trial [n], 0 is the right one and comes first; false: what
+ * it needs is not there. what[how - 1] names a mistake, NULL ends them. */
+typedef struct rule {
+    bool (*make)(named *t, int how, double *trial);
+    const char *subject;
+    const char *const *what;
+} rule;
+/* The right rule gives ours, and which mistakes theirs? False: none. */
+bool named_try(named *t, const rule *r);
 
-/* The name with `last` after its last '/'. */
-const char *named_beside(const named *t, const char *last, char *out,
-                         size_t size);
-/* Theirs of that name: the entry, its values (and their number) in scratch, or
- * only when there are n of them; NULL: not there. */
-const tt_entry *named_find(const named *t, const char *name);
-double *named_read(const named *t, const char *name, int64_t *n);
-double *named_like(const named *t, const char *name, int64_t n);
+/* Does the trial [n] leave next to nothing of the error? Is it ours? */
+bool named_gives(const named *t, const double *trial);
+bool named_right(const named *t, const double *trial);
+/* named_gives of a trial with a number in it that is fitted: of a few values it
+ * must leave nothing. */
+bool named_fits(const named *t, const double *trial);
+
+/* Theirs of a name, NULL: not there. */
+const tt_entry *named_find(const named *t, const char *fmt, ...)
+    TT_PRINTF(2, 3);
+/* Its values in scratch; NULL when there are not n of them (-1: any). */
+double *named_read(const named *t, const tt_entry *e, int64_t n);
+/* Those of the name with another last word. */
+double *named_beside(const named *t, const char *last, int64_t n);
 /* n doubles in scratch. */
 double *named_capacity(const named *t, int64_t n);
+/* The last pass over a latent frame of the video: "chunk.2/step.4/", its place
+ * among the F frames of that; false: it is not in the dump. */
+bool named_pass_of(const named *t, int64_t frame, char *pass, size_t size,
+                   int64_t *at, int64_t *F);
 
 /* TetherCache (frames.c). */
 bool frames_mass(named *t);
 bool frames_diversity(named *t);
 bool frames_score(named *t);
 bool frames_keep(named *t);
-bool frames_index(named *t);
 bool frames_pool(named *t);
-/* A deviation within the frames of the pool alone. */
-bool frames_within(named *t, double *trial);
+bool frames_deviation(named *t);
+
+/* y = a u + b w [n], least squares, into trial; does that give theirs? */
+bool named_mixed(const named *t, double *trial, const double *u,
+                 const double *w, double *a, double *b);
+double named_dot(const double *a, const double *b, int64_t n);
 
 /* What mistake makes their tensor of this name out of theirs before it; false:
  * none that is known. */

@@ -4,10 +4,9 @@
  *
  * Holds   what follows from a pick that the arithmetic could have made the
  *         other way is checked as far as it agrees; where it does not, it is
- *         neither a pass nor a failure. Whole numbers are compared as such: a
- *         double holds 53 bits of them.
- * Next    history.c, picks.c, verdict.c */
-#include <fnmatch.h>
+ *         neither a pass nor a failure. Whole numbers of one type are compared
+ *         by their bytes: a double holds 53 bits of them.
+ * Next    history.c, verdict.c */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,11 +19,8 @@
 typedef struct pair {
     const tt_entry *ours, *theirs;
     double *got, *want, *emul;
-    char *data[2];   /* of whole numbers on both sides: [n] theirs and ours,
-                        as stored; else NULL                                  */
     int64_t n;
     bool loose;   /* our run in the declared arithmetic followed another pick */
-    double *astray;  /* what it has here, then; NULL: nothing                 */
 } pair;
 
 bool pair_same_shape(const tt_tensor *t, const tt_tensor *u)
@@ -92,22 +88,6 @@ static void pair_round_all(double *x, int64_t n, tt_format f)
         x[i] = (double)tt_format_round(f, (float)x[i]);
 }
 
-/* After the row where our own run in the declared arithmetic picks other
- * frames it says nothing: one rounding of ours stands there. */
-static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
-{
-    const int64_t rows = same_history(d, RUN_EMULATED, RUN_OURS, p->ours);
-    if (rows == SAME_ROWS || !v->dim[0]) return;
-    const int64_t from = p->n / v->dim[0] * rows;
-    double *ours = tt_read_double(d->ctx, &d->ctx->scratch, &p->ours->t);
-    if (!ours) return;
-    p->astray = p->emul;
-    memcpy(ours, p->emul, (size_t)from * sizeof *ours);
-    p->emul = ours;
-    pair_round_all(p->emul + from, p->n - from, format_of(d->limits));
-    p->loose = true;
-}
-
 /* A tensor's values in a row, bytes in this machine's order. */
 static char *read_bytes(dump_run *d, const tt_tensor *t)
 {
@@ -117,18 +97,6 @@ static char *read_bytes(dump_run *d, const tt_tensor *t)
     return data;
 }
 
-/* The name of a tensor of the same step, or of the step before. */
-static bool sibling(char *out, size_t size, const char *name, int64_t back,
-                    const char *what)
-{
-    const char *at = strstr(name, "/step."), *rest;
-    const int64_t step = at ? dump_number(at + 6, &rest) : -1;
-    if (step < back || strncmp(name, "chunk.", 6)) return false;
-    snprintf(out, size, "%.*s/step.%" PRId64 "/%s", (int)(at - name), name,
-             step - back, what);
-    return true;
-}
-
 /* x0 = x - sigma flow, and x = (1 - sigma) x0 + sigma noise of the x0 before:
  * where terms cancel, rounding them costs more than half a unit of what is
  * left, and the same formula twice of ours does not show it. emul errs at least
@@ -136,12 +104,12 @@ static bool sibling(char *out, size_t size, const char *name, int64_t back,
  * read and the other no larger than that and the result. */
 static void allow_terms(dump_run *d, pair *p)
 {
-    char name[224];
-    const char *last = strrchr(p->ours->name, '/');
-    const bool x0 = last && !strcmp(last, "/x0");
-    if (!x0 && (!last || strcmp(last, "/x"))) return;
-    if (!sibling(name, sizeof name, p->ours->name, !x0, x0 ? "x" : "x0"))
-        return;
+    char name[80];
+    const place at = place_of(p->ours->name);
+    const bool x0 = !strcmp(at.last, "x0");
+    if ((!x0 && strcmp(at.last, "x")) || at.step < !x0) return;
+    snprintf(name, sizeof name, "chunk.%" PRId64 "/step.%" PRId64 "/%s",
+             at.chunk, at.step - !x0, x0 ? "x" : "x0");
     const tt_entry *e = tt_file_find(d->f.got, name);
     if (!e || tt_tensor_count(&e->t) != p->n) return;
     const double *term = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
@@ -153,23 +121,19 @@ static void allow_terms(dump_run *d, pair *p)
     }
 }
 
-static void pair_read_pair(dump_run *d, const tt_verdict *v, pair *p)
+static void pair_read_pair(dump_run *d, pair *p)
 {
     tt_arena *mem = &d->ctx->scratch;
     const tt_arith *a = d->limits;
     p->n = tt_tensor_count(&p->ours->t);
-    if (!tt_dtype_is_real(p->ours->t.dtype)
-        && !tt_dtype_is_real(p->theirs->t.dtype)) {
-        p->data[0] = read_bytes(d, &p->theirs->t);
-        p->data[1] = read_bytes(d, &p->ours->t);
-    }
+    const char *name = p->ours->name;
     p->got = tt_read_double(d->ctx, mem, &p->theirs->t);
-    p->want = read_like(d, history_file(d, RUN_ORACLE, p->ours), p->ours);
+    if (!history_reaches(d, RUN_ORACLE, name))
+        p->want = read_like(d, d->f.oracle, p->ours);
     if (!p->want) p->want = tt_read_double(d->ctx, mem, &p->ours->t);
     if (!a || d->ctx->status) return;
-    p->emul = read_like(d, history_file(d, RUN_EMULATED, p->ours), p->ours);
-    p->loose = !p->emul && d->f.emul;
-    if (p->loose) p->astray = read_like(d, d->f.emul, p->ours);
+    p->emul = read_like(d, d->f.emul, p->ours);
+    p->loose = history_reaches(d, RUN_EMULATED, name);
     const tt_format f = precision_of(d, p);
     const bool own = p->emul != NULL;
     if (!own) p->emul = tt_read_double(d->ctx, mem, &p->ours->t);
@@ -177,7 +141,6 @@ static void pair_read_pair(dump_run *d, const tt_verdict *v, pair *p)
     /* A value of ours is float32 already; without a run in the declared
      * arithmetic one rounding to it is all that is known. */
     if (!own && f == TT_FMT_F32) pair_round_all(p->emul, p->n, format_of(a));
-    if (own) cut_emulation(d, v, p);
     pair_round_all(p->emul, p->n, f);
     if (!d->ctx->status) allow_terms(d, p);
 }
@@ -196,9 +159,11 @@ static bool same_bytes(dump_run *d, const pair *p)
     return x && y && !memcmp(x, y, (size_t)tt_tensor_bytes(a));
 }
 
-/* Every bit: the numbers are equal, -0 is not 0. */
+/* Every bit: the numbers are equal, -0 is not 0. Of whole numbers the first
+ * that differs is shown. */
 static void check_exact(const dump_run *d, tt_verdict *v, const pair *p)
 {
+    const bool real = tt_dtype_is_real(p->ours->t.dtype);
     tt_metrics_measure(&v->m, p->got, p->want, p->n);
     int64_t first = -1;
     for (int64_t i = 0; i < p->n && first < 0; i++)
@@ -206,67 +171,7 @@ static void check_exact(const dump_run *d, tt_verdict *v, const pair *p)
     v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
     v->ratio = first < 0 ? 0 : INFINITY;
     const bool all_same = v->m.max_abs == 0 && !v->m.broken;   /* but signs */
-    if (first >= 0 && (d->opt->arith || all_same)) v->m.worst = first;
-    verdict_place(v);
-}
-
-/* A whole number of any stored type: its sign, and 64 bits. */
-typedef struct whole {
-    bool negative;
-    uint64_t bits;
-} whole;
-
-static whole whole_at(const char *data, tt_dtype type, int64_t i)
-{
-    const size_t size = tt_dtype_size(type);
-    const size_t low = tt_host_little_endian() ? 0 : 8 - size;
-    uint64_t u = 0;
-    memcpy((char *)&u + low, data + (size_t)i * size, size);
-    const bool is_signed = type == TT_I64 || type == TT_I32 || type == TT_I16
-                           || type == TT_I8;
-    const bool negative = is_signed && u >> (8 * size - 1) & 1;
-    if (negative && size < 8) u |= ~(uint64_t)0 << (8 * size);
-    return (whole){negative, u};
-}
-
-static double distance(whole a, whole b)
-{
-    if (a.negative == b.negative)
-        return (double)(a.bits > b.bits ? a.bits - b.bits : b.bits - a.bits);
-    return a.negative ? (double)(0 - a.bits) + (double)b.bits
-                      : (double)(0 - b.bits) + (double)a.bits;
-}
-
-static whole theirs_at(const pair *p, int64_t i)
-{
-    return whole_at(p->data[0], p->theirs->t.dtype, i);
-}
-
-static whole ours_at(const pair *p, int64_t i)
-{
-    return whole_at(p->data[1], p->ours->t.dtype, i);
-}
-
-static void pair_measure(tt_metrics *m, const pair *p)
-{
-    tt_metrics_measure(m, p->got, p->want, p->n);
-    if (!p->data[0]) return;
-    m->differ = 0;
-    m->max_abs = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        const double off = distance(theirs_at(p, i), ours_at(p, i));
-        if (off == 0) continue;
-        if (!m->differ++) m->worst = i;          /* the first one is shown */
-        m->max_abs = fmax(m->max_abs, off);
-    }
-}
-
-static void pair_check_whole(tt_verdict *v, const pair *p)
-{
-    tt_metrics *m = &v->m;
-    pair_measure(m, p);
-    v->outcome = m->differ ? TT_MISMATCH : TT_PASS;
-    v->ratio = m->differ ? INFINITY : 0;
+    if (first >= 0 && (d->opt->arith || all_same || !real)) v->m.worst = first;
     verdict_place(v);
 }
 
@@ -286,109 +191,28 @@ static void check_types(dump_run *d, tt_verdict *v, const pair *p)
 
 /* ---- after a flipped pick ------------------------------------------------ */
 
-/* The leading rows alone of a tensor that failed. */
-static bool leading_rows_agree(dump_run *d, const tt_verdict *v, const pair *p,
-                               int64_t rows)
+/* What these other frames reach is no failure. A NaN or infinity is: other
+ * frames do not make those. */
+static bool excused(const dump_run *d, tt_verdict *v, const pair *p,
+                    run_kind run)
 {
-    tt_verdict part = *v;
-    const int64_t n = v->dim[0] ? p->n / v->dim[0] * rows : 0;
-    if (!rows) return true;
-    part.dim[0] = rows;
-    if (tt_dtype_is_real(p->ours->t.dtype)) {
-        tt_verdict_check(&part, d->limits, p->got, p->want, p->emul, n,
-                         row_length(&part));
-        return part.outcome == TT_PASS;
-    }
-    return v->m.worst >= n;      /* the first that differs */
-}
-
-/* Our run in the declared arithmetic went another way, so the error it allows
- * is not known. As long as theirs went ours, that run's distance from ours is
- * more than it, and whole numbers are equal. Where theirs may have gone a third
- * way, the tensor as a whole is not farther off than a few times that. */
-static bool beyond_astray(const dump_run *d, tt_verdict *v, const pair *p)
-{
-    const int64_t rows = same_history(d, RUN_THEIRS, RUN_OURS, p->ours);
-    const bool other = d->blind || rows != SAME_ROWS;  /* or may be: blind */
-    double far = 0, limit = 0;
-    if (!tt_dtype_is_real(p->ours->t.dtype)) return !other;
-    if (!p->astray) return false;
-    if (!other) {
-        tt_verdict_check(v, d->limits, p->got, p->want, p->astray, p->n,
-                         row_length(v));
-        return v->outcome == TT_MISMATCH;
-    }
-    for (int64_t i = 0; i < p->n; i++) {
-        const double x = p->got[i] - p->want[i], e = p->astray[i] - p->want[i];
-        far += x * x;
-        limit += e * e;
-    }
-    return far > TT_SLACK * TT_SLACK * limit;
-}
-
-/* A failure that a flipped pick may have caused is none, and no pass. A NaN or
- * infinity is: other frames do not make those. */
-static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
-{
-    static const run_kind which[] = {RUN_EXCUSED, RUN_EMULATED};
-    static const char *const who[] = {
-        "it follows the tie at", "our own run in the declared arithmetic picks "
-        "other frames from"};
-    if (v->outcome != TT_MISMATCH || !d->limits || v->m.broken) return;
-    for (int i = 0; i < 2; i++) {
-        const int64_t rows = same_history(d, which[i], RUN_OURS, p->ours);
-        char from[40] = "";
-        if (rows == SAME_ROWS || !leading_rows_agree(d, v, p, rows)) continue;
-        if (i == 1 && (!p->loose || beyond_astray(d, v, p))) continue;
-        v->outcome = TT_UNCHECKED;
-        if (rows > 0)
-            snprintf(from, sizeof from, " from row %" PRId64 " on", rows);
-        snprintf(v->hint, sizeof v->hint, "not judged%s: %s %.*s", from,
-                 who[i], rows > 0 ? 80 : 90, d->of[which[i]].name);
-        return;
-    }
+    if (v->m.broken || !history_reaches(d, run, p->ours->name)) return false;
+    v->outcome = TT_UNCHECKED;
+    snprintf(v->hint, sizeof v->hint, "not judged: %s %.90s", run == RUN_EXCUSED
+             ? "it follows the tie at" : "our own run in the declared "
+             "arithmetic picks other frames from", d->of[run].name);
+    return true;
 }
 
 /* A pick: the same, a tie, or wrong. */
 static void check_pick(dump_run *d, tt_verdict *v, const pair *p)
 {
-    other_pick other;
-    if (v->outcome != TT_MISMATCH
-        || !selection_find(d, d->f.got, p->ours, p->got, p->want, &other))
-        return;
-    v->ratio = other.ratio;
-    snprintf(v->hint, sizeof v->hint, "%s", other.why);
-    v->m.worst = other.row * (p->ours->t.rank ? v->dim[v->rank - 1] : 1);
-    verdict_place(v);
-    if (other.what == PICK_TIE) v->outcome = TT_TIE;
-    if (other.what == PICK_WRONG && selection_own(d, p->ours, p->got))
-        after_flip(d, v, p);
-}
-
-/* The tolerance that someone gave for this name, NULL: every bit counts. */
-static const tt_tolerance *tolerance(const dump_run *d, const char *name)
-{
-    const tt_tolerance *t = d->limits ? NULL : d->opt->tol;
-    while (t && t->glob && fnmatch(t->glob, name, 0)) t++;
-    return t && t->glob ? t : NULL;
-}
-
-static void check_tolerance(tt_verdict *v, const pair *p,
-                            const tt_tolerance *t)
-{
-    pair_measure(&v->m, p);
-    if (v->m.broken) v->ratio = INFINITY;
-    for (int64_t i = 0; i < p->n && !v->m.broken; i++) {
-        const double d = p->data[0] ? distance(theirs_at(p, i), ours_at(p, i))
-                                    : fabs(p->got[i] - p->want[i]);
-        const double limit = t->abs + t->rel * fabs(p->want[i]);
-        const double ratio = limit > 0 ? d / limit : d > 0 ? INFINITY : 0;
-        if (!(ratio > v->ratio)) continue;   /* and where neither is finite */
-        v->ratio = ratio;
-        v->m.worst = i;
-    }
-    v->outcome = v->ratio > 1 ? TT_MISMATCH : TT_PASS;
-    verdict_place(v);
+    if (v->outcome != TT_MISMATCH) return;
+    const pick is = selection_in(d, d->f.got, p->ours, p->got, p->want,
+                                 &v->ratio, v->hint, sizeof v->hint);
+    if (is == PICK_TIE) v->outcome = TT_TIE;
+    if (is == PICK_WRONG && d->limits && selection_own(d, p->ours, p->got)
+        && !excused(d, v, p, RUN_EXCUSED)) excused(d, v, p, RUN_EMULATED);
 }
 
 /* Is it the result of the one operator of a case? */
@@ -423,98 +247,103 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
-    const tt_tolerance *t = tolerance(d, p->ours->name);
-    if (t) {
-        check_tolerance(v, p, t);
-        return;
-    }
     if (real && d->limits && operator_of(d, p)) {
         verdict_check_call(v, d->limits, p->got, p->want, p->emul, p->n,
                            v->dim[v->rank - 1]);
         check_cut(d, v, p);
         return;
     }
-    if (real && d->limits) {
-        pair_limits(d, v, p);
-        after_flip(d, v, p);
-        return;
-    }
-    if (real || tt_dtype_is_real(p->theirs->t.dtype)) check_exact(d, v, p);
-    else pair_check_whole(v, p);
+    if (real && d->limits) pair_limits(d, v, p);
+    else check_exact(d, v, p);
     if (selection_score_name(score, sizeof score, p->ours->name))
         check_pick(d, v, p);
-    else
-        after_flip(d, v, p);
-    if (!d->limits && (!d->opt->arith
-                       || p->ours->t.dtype != p->theirs->t.dtype))
-        check_types(d, v, p);
+    else if (d->limits && v->outcome == TT_MISMATCH)
+        excused(d, v, p, RUN_EXCUSED);
+    const bool alike = p->ours->t.dtype == p->theirs->t.dtype;
+    if (alike ? !real || !d->opt->arith : !d->limits) check_types(d, v, p);
 }
 
 /* Of a tensor that is checked by its bits, as it was checked. */
 static void note_bits(dump_run *d, tt_verdict *v, const pair *p)
 {
-    const bool equal = d->limits || d->opt->tol ? same_bytes(d, p)
-                                                : v->outcome == TT_PASS;
+    const bool equal = d->limits ? same_bytes(d, p) : v->outcome == TT_PASS;
     if (p->n) v->bits = equal ? TT_BITS_EQUAL : TT_BITS_DIFFER;
+    if (v->outcome == TT_PASS && p->loose && !equal
+        && tt_dtype_is_real(p->ours->t.dtype))
+        excused(d, v, p, RUN_EMULATED);
 }
 
 /* ---- why, and how it grows ----------------------------------------------- */
 
-/* "chunk.3/step.2/..." -> the same of the step or chunk before; false when
- * there is none. */
-static bool earlier_name(char *out, size_t size, const char *name,
-                         const char *scope)
+/* The largest difference of n values of theirs from those of a tensor; infinite
+ * where one of them is not finite. */
+static double tensor_off(dump_run *d, const tt_tensor *t, const double *got)
 {
-    const char *at = strstr(name, scope), *rest;
-    const int64_t i = at ? dump_number(at + strlen(scope), &rest) : -1;
-    if (i < 1 || *rest != '/') return false;
-    snprintf(out, size, "%.*s%s%" PRId64 "%s", (int)(at - name), name, scope,
-             i - 1, rest);
-    return true;
-}
-
-/* Theirs is what ours was a step, chunk or layer earlier. */
-static bool explain_stale(dump_run *d, tt_verdict *v, const pair *p)
-{
-    static const char *const scope[] = {"step.", "chunk.", "block."};
-    for (int i = 0; i < 3; i++) {
-        char name[224];
-        double worst = 0, off = 0;
-        if (!earlier_name(name, sizeof name, p->ours->name, scope[i])) continue;
-        const tt_entry *e = tt_file_find(d->f.want, name);
-        if (!e || tt_tensor_count(&e->t) != p->n) continue;
-        const double *x = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
-        for (int64_t k = 0; x && k < p->n; k++) {
-            worst = fmax(worst, fabs(p->got[k] - x[k]));
-            off = fmax(off, fabs(p->got[k] - p->want[k]));
-        }
-        if (!x || !(worst < 0.02 * off)) continue;
-        snprintf(v->hint, sizeof v->hint, "holds the values of %.150s", name);
-        return true;
+    double worst = 0;
+    const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
+    const int64_t n = tt_tensor_count(t);
+    const double *x = tt_read_double(d->ctx, &d->ctx->scratch, t);
+    for (int64_t i = 0; x && i < n; i++) {
+        const double off = fabs(got[i] - x[i]);
+        worst = isfinite(off) ? fmax(worst, off) : INFINITY;
     }
-    return false;
+    tt_arena_reset(&d->ctx->scratch, mark);
+    return x ? worst : INFINITY;
 }
 
-static const char *whole_text(char *out, size_t size, whole x)
+/* Bytes between two tensors of our file, which has the order of execution. */
+static uintptr_t apart(const tt_entry *a, const tt_entry *b)
 {
-    snprintf(out, size, "%s%" PRIu64, x.negative ? "-" : "",
-             x.negative ? 0 - x.bits : x.bits);
-    return out;
+    const uintptr_t x = (uintptr_t)a->t.data, y = (uintptr_t)b->t.data;
+    return x < y ? y - x : x - y;
 }
 
+/* Theirs is what ours is under another name: of an earlier step or another
+ * block, keys in place of values. The first row tells most of them apart; of
+ * equal ones the nearest is named. */
+static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
+{
+    enum { LEAST = 16 };                 /* fewer may be alike by chance */
+    const tt_entry *best = NULL;
+    double least = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        least = fmax(least, 0.02 * fabs(p->got[i] - p->want[i]));
+    for (int64_t i = 0; p->n >= LEAST && i < tt_file_count(d->f.want); i++) {
+        const tt_entry *e = tt_file_entry(d->f.want, i);
+        tt_tensor row = e->t;
+        if (e == p->ours || tt_tensor_count(&e->t) != p->n
+            || !tt_dtype_is_real(e->t.dtype)) continue;
+        row.dim[0] = 1;
+        if (tensor_off(d, &row, p->got) > least) continue;
+        const double far = tensor_off(d, &e->t, p->got);
+        if (far > least || (best && far == least
+                            && apart(e, p->ours) >= apart(best, p->ours)))
+            continue;
+        best = e;
+        least = far;
+    }
+    if (best)
+        snprintf(v->hint, sizeof v->hint, "holds the values of %.150s",
+                 best->name);
+    return best;
+}
+
+/* Whole numbers, all by as many too large or too small, or not. */
 static void explain_whole(tt_verdict *v, const pair *p)
 {
-    char got[40], want[40];
     const int64_t i = v->m.worst;
-    snprintf(got, sizeof got, "%.17g", p->got[i]);
-    snprintf(want, sizeof want, "%.17g", p->want[i]);
-    if (p->data[0]) {
-        whole_text(got, sizeof got, theirs_at(p, i));
-        whole_text(want, sizeof want, ours_at(p, i));
-    }
-    snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
-             "differ, the first is %s where %s is expected", v->m.differ, p->n,
-             got, want);
+    const double off = p->got[i] - p->want[i];
+    char by[64] = "differ";
+    bool alike = v->m.differ > 1;
+    for (int64_t k = 0; k < p->n; k++)
+        alike = alike && (p->got[k] == p->want[k]
+                          || p->got[k] - p->want[k] == off);
+    if (alike)
+        snprintf(by, sizeof by, "are %.17g too %s", fabs(off), off > 0 ? "large"
+                 : "small");
+    snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values %s, "
+             "the first is %.17g where %.17g is expected", v->m.differ, p->n,
+             by, p->got[i], p->want[i]);
 }
 
 /* The mistakes of its operator, where a case says what it read, else of any
@@ -522,7 +351,7 @@ static void explain_whole(tt_verdict *v, const pair *p)
 static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
 {
     op_call q;
-    const bool known = d->opt->operands && !strcmp(p->ours->name, "y")
+    const bool known = operator_of(d, p)
                        && case_read(d->ctx, &q, d->opt->operands, v->dim,
                                     v->rank);
     const tt_arith *a = d->opt->arith;
@@ -537,92 +366,40 @@ static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
     char known[160];
     if (v->outcome != TT_MISMATCH || p->n == 0) return;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
-    if (d->named++ < NAMED_MOST
-        && named_explain(d, p->ours, p->got, p->want, known, sizeof known))
+    const bool real = tt_dtype_is_real(p->ours->t.dtype);
+    const bool asked = d->named++ < NAMED_MOST;
+    if (asked && real && explain_name(d, v, p)) {
+        /* it is another one of ours */
+    } else if (asked && named_explain(d, p->ours, p->got, p->want, known,
+                                      sizeof known))
         snprintf(v->hint, sizeof v->hint, "%s", known);
     else if (*v->hint) {
         /* check_pick has said what there is to be said */
     } else if (v->m.broken && v->m.nan + v->m.inf > 0)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
-    else if (!tt_dtype_is_real(p->ours->t.dtype))
+    else if (!real)
         explain_whole(v, p);
-    else if (!explain_stale(d, v, p)
-             && !explain_values(d, v, p)
-             && !d->limits)
+    else if (!explain_values(d, v, p) && !d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
-/* The relative error the declared arithmetic makes; none where bits count. */
-static double emulated_error(const pair *p)
-{
-    double e = 0, w = 0;
-    for (int64_t i = 0; p->emul && i < p->n; i++) {
-        const double x = p->emul[i] - p->want[i];
-        e += x * x;
-        w += p->want[i] * p->want[i];
-    }
-    return w > 0 ? sqrt(e / w) : 0;
-}
-
-void pair_end_curve(dump_run *d)
-{
-    if (!d->point.curve) return;
-    d->point.rel_l2 = sqrt(d->point.rel_l2 / (double)d->point_n);
-    d->point.earned = sqrt(d->point.earned / (double)d->point_n);
-    tt_report_grow(d->report, &d->point);
-    d->point.curve = NULL;
-}
-
-/* The chunk that "chunk.<i>/..." names and what comes after it, else -1. */
-static int64_t chunk_of(const char *name, const char **rest)
-{
-    if (strncmp(name, "chunk.", 6)) return -1;
-    const int64_t chunk = dump_number(name + 6, rest);
-    return chunk >= 0 && *(*rest)++ == '/' ? chunk : -1;
-}
-
-/* With everything injected errors do not add up: the point of a chunk is the
- * root mean square over its tensors. */
-static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
-{
-    const char *end;
-    const int64_t chunk = chunk_of(p->ours->name, &end);
-    if (chunk < 0) return;
-    if (d->point.curve && d->point.chunk != chunk) pair_end_curve(d);
-    if (!d->point.curve) {
-        d->point = (tt_growth){.curve = d->opt->curve, .chunk = chunk};
-        d->point_n = 0;
-    }
-    const double e = emulated_error(p);
-    d->point.rel_l2 += v->m.rel_l2 * v->m.rel_l2;
-    d->point.earned += e * e;
-    d->point_n++;
-}
-
 /* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */
 static void pair_grow(dump_run *d, const tt_verdict *v, const pair *p)
 {
-    const char *rest;
     char next[80];
-    if (!d->opt->curve || (d->limits && !p->emul)
-        || !tt_dtype_is_real(p->ours->t.dtype)) return;
-    if (d->opt->injected) {
-        grow_injected(d, v, p);
-        return;
-    }
-    const int64_t chunk = chunk_of(p->ours->name, &rest);
-    if (chunk < 0 || strncmp(rest, "step.", 5)) return;
-    const int64_t step = dump_number(rest + 5, &rest);
-    if (step < 0 || strcmp(rest, "/x0")) return;
-    snprintf(next, sizeof next, "chunk.%" PRId64 "/step.%" PRId64 "/x0", chunk,
-             step + 1);
+    const place at = place_of(p->ours->name);
+    if (!d->opt->curve || strcmp(at.last, "x0") || at.step < 0) return;
+    snprintf(next, sizeof next, "chunk.%" PRId64 "/step.%" PRId64 "/x0",
+             at.chunk, at.step + 1);
     if (tt_file_find(d->f.got, next) && tt_file_find(d->f.want, next)) return;
+    tt_metrics own = {0};      /* none where bits count */
+    if (p->emul) tt_metrics_measure(&own, p->emul, p->want, p->n);
     tt_report_grow(d->report, &(tt_growth){
-        .curve = d->opt->curve, .chunk = chunk, .rel_l2 = v->m.rel_l2,
-        .earned = emulated_error(p)});
+        .curve = d->opt->curve, .chunk = at.chunk, .rel_l2 = v->m.rel_l2,
+        .earned = own.rel_l2});
 }
 
 /* Nothing says how far off this tensor may be: `want` is also the emulation,
@@ -658,7 +435,7 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
         if (!d->opt->quiet) tt_report_add(d->report, v, NULL, NULL);
         return;
     }
-    pair_read_pair(d, v, &p);
+    pair_read_pair(d, &p);
     if (d->ctx->status) return;
     check_pair(d, v, &p);
     note_bits(d, v, &p);

@@ -15,139 +15,184 @@
 
 #ifndef TT_REAL_DOUBLE
 
+#include <stddef.h>
+
 #include "ops/bf16.h"
-#include "ops/golden/tensor_core.h"
+#include "ops/frozen.h"
+#include "ops/golden/golden.h"
 
-/* The changes of a tensor core that takes L products, keeps F bits and goes by
- * exponents from E on, and those of the other classes: X(id, class, factor,
- * sentence, rule ...). */
-#define CORE(L, F, E) .order = SUM_CORE, .block = L, .bits = F, .least = E
-#define CORE_CHANGES(X, C, L, F, E)                                            \
-    X(C##_near, #C, NULL, "sums of a block are rounded to nearest, not cut "   \
-      "towards zero", CORE(L, F, E), .nearest = true)                          \
-    X(C##_flush, #C, bf16_round, "subnormal numbers are flushed to zero",      \
-      CORE(L, F, E), .flush = true)                                            \
-    X(C##_f16, #C, NULL, "sums are kept in f16", CORE(L, F, E), .f16 = true)   \
-    INPUT_CHANGES(X, C, tf32, cut, CORE(L, F, E))                              \
-    INPUT_CHANGES(X, C, tf32_half, cut_half, CORE(L / 2, F, E))                \
-    PART_CHANGES(X, C, CORE(L, F, E))
-#define INPUT_CHANGES(X, C, rounded, cut, ...)                                 \
-    X(C##_##rounded, #C, plain_factor_tf32, "inputs are rounded to tf32, not " \
-      "bf16", __VA_ARGS__)                                                     \
-    X(C##_##cut, #C, arith_cut_tf32, "inputs are cut off to tf32, not rounded "\
-      "to bf16", __VA_ARGS__)
-#define PARTS "split-K: sums of %d parts are added in float32"
-#define PART_CHANGES(X, C, ...)                                                \
-    X(C##_p2, #C, NULL, PARTS, __VA_ARGS__, .parts = 2)                        \
-    X(C##_p3, #C, NULL, PARTS, __VA_ARGS__, .parts = 3)                        \
-    X(C##_p4, #C, NULL, PARTS, __VA_ARGS__, .parts = 4)                        \
-    X(C##_p8, #C, NULL, PARTS, __VA_ARGS__, .parts = 8)                        \
-    X(C##_p2_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 2, .tile = 64)         \
-    X(C##_p4_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 4, .tile = 64)
-#define CHAIN_CHANGES(X, C, ...)                                               \
-    X(C##_keep, #C, plain_factor_bf16, "subnormal numbers are not flushed to " \
-      "zero", __VA_ARGS__, .keep = true)                                       \
-    X(C##_keep_sums, #C, NULL, "subnormal sums are not flushed to zero",       \
-      __VA_ARGS__, .keep = true)                                               \
-    X(C##_f16, #C, NULL, "sums are kept in f16", __VA_ARGS__, .f16 = true)     \
-    INPUT_CHANGES(X, C, tf32, cut, __VA_ARGS__, .keep = true)                  \
-    PART_CHANGES(X, C, __VA_ARGS__)
-#define FLOATS .order = SUM_FLOAT, .keep = true
-
-#define CHANGES(X)                                                             \
-    X(sm90_8, "sm90", NULL, "blocks of 8 products where 16 belong",            \
-      CORE(8, 25, -133))                                                       \
-    X(sm90_4, "sm90", NULL, "blocks of 4 products where 16 belong",            \
-      CORE(4, 25, -133))                                                       \
-    X(sm90_24, "sm90", NULL, "24 fraction bits where 25 belong",               \
-      CORE(16, 24, -133))                                                      \
-    CORE_CHANGES(X, sm90, 16, 25, -133)                                        \
-    X(sm80_16, "sm80", NULL, "blocks of 16 products where 8 belong",           \
-      CORE(16, 24, -132))                                                      \
-    X(sm80_4, "sm80", NULL, "blocks of 4 products where 8 belong",             \
-      CORE(4, 24, -132))                                                       \
-    X(sm80_25, "sm80", NULL, "25 fraction bits where 24 belong",               \
-      CORE(8, 25, -132))                                                       \
-    CORE_CHANGES(X, sm80, 8, 24, -132)                                         \
-    X(vdp_even, "vdp", NULL, "the even product of a pair comes first",         \
-      .order = SUM_PAIRS, .even_first = true)                                  \
-    CHAIN_CHANGES(X, vdp, .order = SUM_PAIRS)                                  \
-    X(amx_16, "amx", NULL, "blocks of 16 products where 32 belong",            \
-      .order = SUM_HALVES, .block = 16)                                        \
-    CHAIN_CHANGES(X, amx, .order = SUM_HALVES, .block = 32)                    \
-    X(f32_unfused, "f32", NULL, "products are rounded before they are added",  \
-      FLOATS, .block = TT_DOT_BLOCK, .unfused = true)                          \
-    X(f32_chain, "f32", NULL, "one chain where blocks of 256 belong", FLOATS,  \
-      .block = 1 << 30)                                                        \
-    PART_CHANGES(X, f32, FLOATS, .block = TT_DOT_BLOCK)
-
-/* A chain knows no more than what it adds: each change has its own. */
-#define RULE(id, class, factor, what, ...)                                     \
-    static const sum_rule rule_##id = {__VA_ARGS__};                           \
-    static float chain_##id(float c, const float *a, int64_t step,             \
-                            const float *b, int64_t n)                         \
-    {                                                                          \
-        return plain_chain(&rule_##id, c, a, step, b, n);                      \
-    }
-CHANGES(RULE)
-
-static const struct change {
-    const char *class, *what;
-    const sum_rule *rule;
-    float (*factor)(float x);      /* NULL: the class's                       */
-    float (*chain)(float c, const float *a, int64_t step, const float *b,
-                   int64_t n);
-} changes[] = {
-#define LINE(id, class, factor, what, ...)                                     \
-    {class, what, &rule_##id, factor, chain_##id},
-    CHANGES(LINE)
+#define CORE(B, F, E) {.order = SUM_CORE, .block = B, .bits = F, .least = E}
+static const sum_rule right[TT_CLASS_COUNT] = {
+    [TT_CLASS_F32] = {.order = SUM_FLOAT, .block = TT_DOT_BLOCK, .keep = true},
+    [TT_CLASS_AMX] = {.order = SUM_HALVES, .block = BF16_GROUP},
+    [TT_CLASS_VDP] = {.order = SUM_PAIRS, .block = 2},
+    [TT_CLASS_SM80] = CORE(8, 24, -132),
+    [TT_CLASS_SM90] = CORE(16, 25, -133),
 };
-enum { CHANGE_COUNT = sizeof changes / sizeof *changes };
+
+static float factor_bf16(float x)
+{
+    return tt_format_round(TT_FMT_BF16, x);
+}
+
+static float factor_tf32(float x)
+{
+    return tt_format_round(TT_FMT_TF32, x);
+}
+
+#define OF(NAME) (1u << TT_CLASS_##NAME)
+#define CORES (OF(SM80) | OF(SM90))
+#define CHAINS (OF(AMX) | OF(VDP))
+#define ALL (CORES | CHAINS | OF(F32))
+#define RULE(member) offsetof(sum_rule, member)
+#define BLOCKS "blocks of %d products where %d belong"
+#define BITS "%d fraction bits where %d belong"
+#define TF32 "inputs are rounded to tf32, not bf16"
+#define CUT "inputs are cut off to tf32, not rounded to bf16"
+#define PARTS "split-K: sums of %d parts are added in float32"
+
+/* One member of the rule of some classes that is another, and what a factor is
+ * then. `keep` is nothing to a tensor core. */
+static const struct change {
+    unsigned classes;
+    size_t member;
+    int value;
+    float (*factor)(float x);      /* NULL: the class's                       */
+    const char *what;
+} changes[] = {
+    {OF(SM90), RULE(block), 8, NULL, BLOCKS},
+    {CORES, RULE(block), 4, NULL, BLOCKS},
+    {OF(SM80) | OF(AMX), RULE(block), 16, NULL, BLOCKS},
+    {OF(SM90), RULE(bits), 24, NULL, BITS},
+    {OF(SM80), RULE(bits), 25, NULL, BITS},
+    {CORES, RULE(nearest), true, NULL, "sums of a block are rounded to "
+     "nearest, not cut towards zero"},
+    {CORES, RULE(flush), true, bf16_round, "subnormal numbers are flushed to "
+     "zero"},
+    {OF(VDP), RULE(even_first), true, NULL, "the even product of a pair comes "
+     "first"},
+    {CHAINS, RULE(keep), true, factor_bf16, "subnormal numbers are not flushed "
+     "to zero"},
+    {CHAINS, RULE(keep), true, NULL, "subnormal sums are not flushed to zero"},
+    {OF(F32), RULE(unfused), true, NULL, "products are rounded before they are "
+     "added"},
+    {OF(F32), RULE(block), 1 << 30, NULL, "one chain where blocks of 256 "
+     "belong"},
+    {CORES | CHAINS, RULE(f16), true, NULL, "sums are kept in f16"},
+    {CORES | CHAINS, RULE(keep), true, factor_tf32, TF32},
+    {CORES | CHAINS, RULE(keep), true, arith_cut_tf32, CUT},
+    {OF(SM90), RULE(block), 8, factor_tf32, TF32},
+    {OF(SM90), RULE(block), 8, arith_cut_tf32, CUT},
+    {OF(SM80), RULE(block), 4, factor_tf32, TF32},
+    {OF(SM80), RULE(block), 4, arith_cut_tf32, CUT},
+    {ALL, RULE(parts), 2, NULL, PARTS}, {ALL, RULE(parts), 3, NULL, PARTS},
+    {ALL, RULE(parts), 4, NULL, PARTS}, {ALL, RULE(parts), 8, NULL, PARTS},
+};
+enum { CHANGE_COUNT = sizeof changes / sizeof *changes,
+       GUESSES_MOST = TT_CLASS_COUNT + 2 * CHANGE_COUNT };
 
 /* A class, or the declared one with a change. */
 typedef struct guess {
     tt_class cls;
     const struct change *change;   /* NULL: as it is                          */
+    int tile;                      /* of the rule: parts are whole ones       */
 } guess;
 
-/* f32 rounds no factor and has a way of its own. */
-static bool f32_gives(tt_ctx *ctx, const op_call *q, const double *got)
+static sum_rule rule_of(const guess *g)
 {
-    const int64_t n = call_count(q);
+    sum_rule r = right[g->cls];
+    if (!g->change) return r;
+    memcpy((char *)&r + g->change->member, &g->change->value, sizeof(int));
+    r.tile = g->tile;
+    return r;
+}
+
+/* ---- operators that compute a guess -------------------------------------- */
+
+/* The loops of golden tell a chain no more than what it adds: its rule is the
+ * thread's, and they run in this one. */
+static _Thread_local sum_rule under_trial;
+
+static float trial_chain(float c, const float *a, int64_t step, const float *b,
+                         int64_t n)
+{
+    return plain_chain(&under_trial, c, a, step, b, n);
+}
+
+static void guess_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    const int before = ctx->nthreads;
+    ctx->nthreads = 1;
+    golden_factors_linear(ctx, a, ctx->ops->self);
+    ctx->nthreads = before;
+}
+
+static void guess_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const int before = ctx->nthreads;
+    ctx->nthreads = 1;
+    golden_factors_attention(ctx, a, ctx->ops->self);
+    ctx->nthreads = before;
+}
+
+/* Good until the next guess; `class` is where the table points to. */
+static tt_ops guess_table(const guess *g, golden_class *class)
+{
+    tt_ops t = *tt_ops_class(tt_ops_default(), g->cls);
+    if (!g->change) return t;
+    *class = *golden_class_of(g->cls);
+    class->chain = trial_chain;
+    if (g->change->factor) class->factor = g->change->factor;
+    under_trial = rule_of(g);
+    t.self = class;
+    t.linear = guess_linear;
+    if (!class->attend) return t;
+    t.attention = guess_attention;
+    t.packed = NULL;
+    return t;
+}
+
+/* Does a guess give every bit of the leading rows of a call's result? */
+static bool gives_rows(tt_ctx *ctx, const tt_ops *t, op_call q, int64_t rows,
+                       const double *got)
+{
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    q.n = q.attn.T = rows;
+    const int64_t n = call_count(&q);
     double *x = tt_alloc(ctx, &ctx->scratch, n, sizeof *x, "class");
-    tt_verdict v = {0};
-    if (x) call_double(ctx, tt_ops_default(), q, x);
-    if (!ctx->status) tt_verdict_bits(&v, tt_arith_find("f32"), got, x, n);
+    if (x) call_double(ctx, t, &q, x);
+    int64_t same = 0;
+    while (!ctx->status && same < n && value_same_bits(x[same], got[same]))
+        same++;
     tt_arena_reset(&ctx->scratch, mark);
-    return v.bits == TT_BITS_EQUAL;
+    return !ctx->status && same == n;
 }
 
-static golden_class classes_class_of(const guess *g)
-{
-    golden_class class = *golden_class_of(g->cls);
-    if (g->change) class.chain = g->change->chain;
-    if (g->change && g->change->factor) class.factor = g->change->factor;
-    return class;
-}
-
+/* Of every row; most guesses are wrong in the first one. */
 static bool gives(tt_ctx *ctx, const guess *g, const op_call *q,
                   const double *got)
 {
-    if (!g->change && g->cls == TT_CLASS_F32) return f32_gives(ctx, q, got);
-    const golden_class class = classes_class_of(g);
-    return plain_class_gives(ctx, q, &class, got);
+    golden_class class;
+    const tt_ops t = guess_table(g, &class);
+    return gives_rows(ctx, &t, *q, 1, got)
+           && gives_rows(ctx, &t, *q, q->kind == OP_LINEAR ? q->n : q->attn.T,
+                         got);
 }
+
+/* ---- what gives these bits ----------------------------------------------- */
 
 /* Everything but class cls as it is; how many. */
 static int guesses(guess *list, tt_class cls)
 {
     int n = 0;
     for (int c = 0; c < TT_CLASS_COUNT; c++)
-        if ((tt_class)c != cls) list[n++] = (guess){(tt_class)c, NULL};
-    for (int i = 0; i < CHANGE_COUNT; i++)
-        if (!strcmp(changes[i].class, tt_class_name(cls)))
-            list[n++] = (guess){cls, &changes[i]};
+        if ((tt_class)c != cls) list[n++] = (guess){(tt_class)c, NULL, 0};
+    for (int i = 0; i < CHANGE_COUNT; i++) {
+        if (!(changes[i].classes >> cls & 1)) continue;
+        list[n++] = (guess){cls, &changes[i], 16};
+        if (changes[i].member == RULE(parts))
+            list[n++] = (guess){cls, &changes[i], 64};
+    }
     return n;
 }
 
@@ -175,24 +220,32 @@ static int classes_ask(const hint_call *h, guess *list, int n)
                                "a question");
         if (got) call_double(h->ctx, h->ops, &q, got);
         if (h->ctx->status == TT_OK) {
-            guess copy[TT_CLASS_COUNT + CHANGE_COUNT];
+            guess copy[GUESSES_MOST];
             memcpy(copy, list, (size_t)n * sizeof *copy);
             const int kept = classes_keep(h->ctx, copy, n, &q, got);
             if (kept) memcpy(list, copy, (size_t)kept * sizeof *copy);
             n = kept ? kept : n;
+        } else if (h->ctx->status != TT_EINTR && h->ctx->status != TT_ENOMEM) {
+            tt_clear(h->ctx);            /* it does not do this shape */
         }
         tt_arena_reset(&h->ctx->scratch, mark);
     }
     return n;
 }
 
-/* One more explanation; the same sentence once. */
+/* One more explanation; the same sentence once. parts: of sums, 0: as many as
+ * the change says. */
 static void classes_say(char *out, size_t size, const guess *g, int parts)
 {
     char text[120];
+    int belongs;
     const size_t used = strlen(out);
-    if (g->change) snprintf(text, sizeof text, g->change->what, parts);
-    else
+    if (g->change) {
+        memcpy(&belongs, (const char *)&right[g->cls] + g->change->member,
+               sizeof belongs);
+        snprintf(text, sizeof text, g->change->what,
+                 parts ? parts : g->change->value, belongs);
+    } else
         snprintf(text, sizeof text, "it computes class %s",
                  tt_class_name(g->cls));
     if (strstr(out, text) || used + strlen(text) + 5 > size) return;
@@ -201,43 +254,23 @@ static void classes_say(char *out, size_t size, const guess *g, int parts)
 
 bool hint_classes(hint_call *h)
 {
-    guess list[TT_CLASS_COUNT + CHANGE_COUNT];
+    guess list[GUESSES_MOST];
     h->out[0] = 0;
     if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
     int n = classes_keep(h->ctx, list, guesses(list, h->cls), h->q, h->got);
     if (n > 1 && h->ops && h->q->kind == OP_LINEAR) n = classes_ask(h, list, n);
-    for (int i = 0; i < n; i++)
-        classes_say(h->out, h->size, &list[i],
-                    list[i].change ? list[i].change->rule->parts : 0);
+    for (int i = 0; i < n; i++) classes_say(h->out, h->size, &list[i], 0);
     return n && !h->ctx->status;
 }
 
 /* ---- somewhere before a tensor of a dump --------------------------------- */
 
-static void guess_linear(tt_ctx *ctx, const tt_linear_args *a)
-{
-    golden_factors_linear(ctx, a, ctx->ops->self);
-}
-
-static void guess_attention(tt_ctx *ctx, const tt_attention_args *a)
-{
-    golden_factors_attention(ctx, a, ctx->ops->self);
-}
-
 /* Do these links of c, computed so, give every bit of its end? */
 static bool end_gives(chain *c, unsigned links, const guess *g,
                       const double *got, double *end)
 {
-    golden_class class = classes_class_of(g);
-    tt_ops t = *tt_ops_class(tt_ops_default(), g->cls);
-    if (g->change) {
-        t.self = &class;
-        t.linear = guess_linear;
-        if (class.attend) {
-            t.attention = guess_attention;
-            t.packed = NULL;
-        }
-    }
+    golden_class class;
+    const tt_ops t = guess_table(g, &class);
     bool same = chain_end_on(c, links, &t, end);
     for (size_t i = 0; same && i < c->end_bytes / c->end_size; i++)
         same = value_same_bits(got[i], end[i]);
@@ -247,12 +280,13 @@ static bool end_gives(chain *c, unsigned links, const guess *g,
 /* In how many parts the longest of these sums is split. */
 static int classes_parts_of(const chain *c, unsigned links, const guess *g)
 {
+    const sum_rule r = rule_of(g);
     int64_t most = 0;
-    if (!g->change || !g->change->rule->parts) return 0;
+    if (!r.parts) return 0;
     for (int i = 0; i < c->n; i++) {
         const op_call *q = &c->link[i].q;
         if (!(links >> i & 1) || q->kind != OP_LINEAR) continue;
-        const int64_t part = plain_part(g->change->rule, q->c);
+        const int64_t part = plain_part(&r, q->c);
         if ((q->c + part - 1) / part > most) most = (q->c + part - 1) / part;
     }
     return (int)most;
@@ -302,7 +336,7 @@ static bool classes_wrong(const chain *c, const double *got)
 bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
                       char *out, size_t size)
 {
-    guess list[TT_CLASS_COUNT + CHANGE_COUNT];
+    guess list[GUESSES_MOST];
     link_set set[LINKS_MOST + 2];
     char why[128] = "";
     const int n = guesses(list, cls), sets = sets_of(c, cls, set);

@@ -250,8 +250,7 @@ static void families_of_call(hint *h)
     if (!hint_settled(h) && !(h->chain && h->chain->blind)) hint_rounding(h);
 }
 
-static bool hint_search(hint *h, op_call *part, const tt_arith *arith,
-                        char *out, size_t size)
+static bool hint_search(hint *h, op_call *part, char *out, size_t size)
 {
     int64_t worst;
     h->wrong = tt_alloc(h->ctx, &h->ctx->scratch, h->n, sizeof *h->wrong,
@@ -264,7 +263,6 @@ static bool hint_search(hint *h, op_call *part, const tt_arith *arith,
     h->trial = hint_doubles(h, h->n);
     if (!h->trial) return false;
 
-    if (arith) hint_cut(h, arith);
     if (h->q && !hint_settled(h)) families_of_call(h);
     if (!hint_settled(h)) hint_values(h);
     if (!hint_settled(h)) hint_order(h);
@@ -309,7 +307,7 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
         h.q = &part;
     }
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const bool found = hint_search(&h, &part, arith, v->hint, size);
+    const bool found = hint_search(&h, &part, v->hint, size);
     tt_arena_reset(&ctx->scratch, mark);
     return found;
 }

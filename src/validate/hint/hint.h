@@ -83,8 +83,6 @@ void hint_pointwise(hint *h);     /* modulate ... silu                        */
 void hint_rope(hint *h);
 void hint_columns(hint *h);       /* col_mean, col_moment, col_blend          */
 void hint_rounding(hint *h);      /* inputs in a narrower format, any operator*/
-/* Cut where the declared arithmetic rounds: inputs, results or both. */
-void hint_cut(hint *h, const tt_arith *arith);
 void hint_values(hint *h);        /* of the data alone: signs, factors, sums  */
 void hint_order(hint *h);         /* of the data alone: what stands where     */
 

@@ -9,90 +9,21 @@
 
 /* ---- inputs in a narrower format ----------------------------------------- */
 
-static const tt_real *narrow(tt_ctx *ctx, const tt_real *x, int64_t n,
-                             tt_format f)
+enum { INPUT = ROLE_INPUT, WEIGHT = ROLE_WEIGHT };
+
+static tt_real in_format(int f, tt_real x)
 {
-    tt_real *y = x ? tt_scratch(ctx, n) : NULL;
-    for (int64_t i = 0; y && i < n; i++)
-        y[i] = (tt_real)tt_format_round(f, (float)x[i]);
-    return y;
+    return (tt_real)tt_format_round((tt_format)f, (float)x);
 }
 
-static void narrow_weight(tt_ctx *ctx, tt_tensor *w, tt_format f)
+/* Has the call operands of all these roles? */
+static bool has_roles(const op_call *q, int roles)
 {
-    const int64_t n = tt_tensor_count(w);
-    const tt_real *wide = plain_weight(ctx, w);
-    if (!wide) return;
-    *w = tt_tensor_make(narrow(ctx, wide, n, f), sizeof(tt_real) == 8 ? TT_F64
-                                                                   : TT_F32,
-                        w->rank, w->dim);
-}
-
-enum { INPUT = 1, WEIGHT = 2 };
-
-/* The rounded arrays of a call. */
-typedef struct rounded {
-    op_call q;
-    tt_tensor w;
-    const tt_real *frame[16];
-} rounded;
-
-static void round_input(tt_ctx *ctx, rounded *r, tt_format f)
-{
-    op_call *q = &r->q;
-    tt_attention_args *a = &q->attn;
-    const tt_conv_args *p = &r->q.conv;
-    switch (q->kind) {
-    case OP_LINEAR: q->x = narrow(ctx, q->x, q->n * r->w.dim[1], f); break;
-    case OP_CONV:
-        for (int i = 0; i < p->kt; i++)
-            r->frame[i] = narrow(ctx, p->frame[i], p->Hi * p->Wi * p->Cin, f);
-        q->conv.frame = r->frame;
-        break;
-    case OP_ATTENTION:
-        a->q = narrow(ctx, a->q, (a->T - 1) * a->q_stride + a->H * a->D, f);
-        break;
-    default:
-        q->x = narrow(ctx, q->x, q->n * q->c, f);
-        q->y = narrow(ctx, q->y, q->n * q->c, f);
-    }
-}
-
-static void round_weight(tt_ctx *ctx, rounded *r, tt_format f)
-{
-    op_call *q = &r->q;
-    tt_attention_args *a = &q->attn;
-    int64_t n = q->c;
-    switch (q->kind) {
-    case OP_LINEAR: case OP_CONV: narrow_weight(ctx, &r->w, f); break;
-    case OP_ATTENTION:
-        n = (a->N - 1) * a->kv_stride + a->H * a->D;
-        a->k = narrow(ctx, a->k, n, f);
-        a->v = narrow(ctx, a->v, n, f);
-        break;
-    default:
-        if (q->kind == OP_MODULATE || q->kind == OP_GATE_ADD)
-            n += (q->n - 1) / q->rows * q->stride;
-        q->a = narrow(ctx, q->a, n, f);
-        q->b = narrow(ctx, q->b, n, f);
-    }
-}
-
-/* Ready those of the call; false: not to be rounded. */
-static bool take_call(rounded *r, const op_call *q, int which)
-{
-    *r = (rounded){.q = *q};
-    switch (r->q.kind) {
-    case OP_LINEAR: r->w = *r->q.w; break;
-    case OP_CONV:
-        if (which & INPUT && r->q.conv.kt > 16) return false;
-        r->w = *r->q.conv.w;
-        break;
-    case OP_ATTENTION: break;
-    default: if (which & WEIGHT && !r->q.a) return false;
-    }
-    r->q.w = r->q.conv.w = &r->w;
-    return true;
+    op_operands l;
+    call_operands(q, &l);
+    for (int i = 0; i < l.n; i++)
+        if (operand_at(&l.of[i])) roles &= ~l.of[i].role;
+    return !roles;
 }
 
 /* The call with its input, its weight, or both rounded. */
@@ -102,12 +33,11 @@ static void try_rounded(hint *h, tt_format f, int which, const char *format)
         {"", "the input is", "the weight is", "the inputs are"},
         {"", "Q is", "K and V are", "the inputs are"}};
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    rounded r;
-    if (!take_call(&r, h->q, which)) return;
-    if (which & INPUT) round_input(h->ctx, &r, f);
-    if (which & WEIGHT) round_weight(h->ctx, &r, f);
-    hint_try_call(h, &r.q, "%s rounded to %s",
-                  what[r.q.kind == OP_ATTENTION][which], format);
+    op_call own;
+    if (!has_roles(h->q, which)) return;
+    call_map(h->ctx, &own, h->q, which, in_format, f);
+    hint_try_call(h, &own, "%s rounded to %s",
+                  what[own.kind == OP_ATTENTION][which], format);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 
@@ -160,14 +90,13 @@ static bool cut_call(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                    : inputs == (CUT_INPUT | CUT_WEIGHT) ? f : arith->product,
         .stored = which & CUT_RESULTS ? cut_of(arith->stored) : arith->stored};
     tt_ops table = *tt_arith_ops(arith);
-    rounded r;
+    op_call cut;
     table.self = (void *)(uintptr_t)&own;
     if (!can_cut(q, arith, which)
-        || !take_call(&r, q, inputs == CUT_WEIGHT ? inputs : INPUT))
+        || (inputs == CUT_WEIGHT && !has_roles(q, inputs)))
         return false;
-    if (inputs & CUT_INPUT) round_input(ctx, &r, f);
-    if (inputs & CUT_WEIGHT) round_weight(ctx, &r, f);
-    if (!ctx->status) call_double(ctx, &table, &r.q, out);
+    call_map(ctx, &cut, q, inputs, in_format, f);
+    if (!ctx->status) call_double(ctx, &table, &cut, out);
     tt_arena_reset(&ctx->scratch, mark);
     return !ctx->status;
 }
@@ -182,17 +111,6 @@ static void say_cut(char *out, size_t size, const op_call *q,
         "inputs and results"};
     snprintf(out, size, "%s %s are cut, not rounded", arith->product
              == TT_FMT_BF16 ? "bf16" : "f16", what[which & ~EXACT]);
-}
-
-void hint_cut(hint *h, const tt_arith *arith)
-{
-    char text[64];
-    for (int i = 0; h->q && i < TRIALS; i++) {
-        say_cut(text, sizeof text, h->q, arith, trials[i]);
-        if (!hint_settled(h)
-            && cut_call(h->ctx, h->q, arith, trials[i], h->trial))
-            hint_try(h, h->trial, "%s", text);
-    }
 }
 
 /* got seen from a program that rounds: how much of the way to one that cuts it

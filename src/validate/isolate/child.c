@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "validate/isolate/mirror.h"
 
 bool child_possible(const child_of *k)
 {
@@ -61,24 +60,13 @@ static void listen_for_faults(watch_board *b)
     sigaction(SIGBUS, &action, NULL);
 }
 
-static void warn_outside(void *user, const char *sentence)
-{
-    dprintf(*(const int *)user, "warning: %s\n", sentence);
-}
-
+/* What a backend prints goes where messages do: standard output is that of the
+ * report. */
 static void be_child(const child_of *k)
 {
-    tt_ctx *ctx = k->ctx;
-    int outside = dup(STDERR_FILENO);
     os_end_with_parent();                /* no supervisor, no limit of time */
-    signal(SIGINT, SIG_IGN);             /* a terminal says them to both; */
-    signal(SIGHUP, SIG_IGN);             /* the supervisor says SIGTERM */
-    dup2(k->w->prints, STDOUT_FILENO);
-    dup2(k->w->prints, STDERR_FILENO);
-    if (!ctx->warn) {
-        ctx->warn = warn_outside;
-        ctx->warn_user = &outside;
-    }
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    setvbuf(stdout, NULL, _IOLBF, 0);    /* a crash loses no line */
     listen_for_faults(k->w->board);
     child_work(k);
     exit(0);
@@ -108,41 +96,7 @@ tt_status child_start(const child_of *k, pid_t *pid, int *events)
                    strerror(error));
 }
 
-/* ---- what a backend has started ------------------------------------------ */
-
-/* Processes that a backend leaves are ours when its own is gone: where the
- * system can, they become children of this one, elsewhere they are in a group
- * with it. Ones that were there before belong to the program that called us. */
-int child_adopt(int yes)
+void child_end_family(pid_t child)
 {
-    return os_adopt(yes);
-}
-
-child_family child_family_now(void)
-{
-    child_family f;
-    f.n = os_children(f.pid, FAMILY_MOST);
-    return f;
-}
-
-static bool holds_child(const child_family *f, pid_t pid)
-{
-    int i = 0;
-    while (i < f->n && f->pid[i] != pid) i++;
-    return i < f->n;
-}
-
-/* The children of one that is ended come to us: until there are none. */
-void child_end_family(const child_family *before, pid_t child)
-{
-    if (before->n < 0) kill(-child, SIGKILL);
-    for (bool any = before->n >= 0 && before->n < FAMILY_MOST; any;) {
-        const child_family f = child_family_now();
-        any = false;
-        for (int i = 0; i < f.n; i++) {
-            if (holds_child(before, f.pid[i])) continue;
-            kill(f.pid[i], SIGKILL);
-            any = waitpid(f.pid[i], NULL, 0) == f.pid[i] || any;
-        }
-    }
+    kill(-child, SIGKILL);
 }

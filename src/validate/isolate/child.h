@@ -29,16 +29,7 @@ tt_status child_start(const child_of *k, pid_t *pid, int *events);
 /* The work, in the child. */
 void child_work(const child_of *k);
 
-/* Other children of this process than the one that is ended. */
-enum { FAMILY_MOST = 64 };
-typedef struct child_family {
-    int n;
-    pid_t pid[FAMILY_MOST];
-} child_family;
-child_family child_family_now(void);
-/* Do processes that children leave become ours? What was so before. */
-int child_adopt(int yes);
-/* End what `child`, which has ended, has started. */
-void child_end_family(const child_family *before, pid_t child);
+/* End what `child`, which has ended, has started and left in its group. */
+void child_end_family(pid_t child);
 
 #endif

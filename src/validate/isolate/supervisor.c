@@ -22,9 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "validate/isolate/child.h"
@@ -33,7 +31,6 @@
 enum {
     TICK_MS = 50,
     PATIENCE = 2,          /* seconds when the user wants an end              */
-    PRINTS_MOST = 1 << 28, /* bytes printed in one call                       */
     GOODBYE_MS = 10000     /* from the end of the work to that of the process */
 };
 
@@ -42,14 +39,12 @@ typedef struct supervisor {
     tt_report *report;
     watch w;
     double seconds;            /* a call may take; 0: any time                */
-    FILE *prints;
     pid_t child;
     int events;                /* the end that is read; -1: closed            */
     int64_t call;              /* the one in progress at the last look        */
     double waited;             /* for it, or since the user wants an end      */
-    bool late, loud;           /* it was stopped for that                     */
+    bool late;                 /* it was stopped for that                     */
     bool reported;             /* that the user wants an end              */
-    child_family before;       /* children of this process that are not ours  */
     bool ended;                /* MIRROR_END came                             */
     mirror_end end;
     size_t held;
@@ -106,27 +101,17 @@ static bool wants_end(const supervisor *k)
     return k->ctx->interrupt && *k->ctx->interrupt;
 }
 
-static double supervisor_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Stop a child that is too long in one call, prints without end, or goes on
- * when the user wants an end. Time in which this process stood still too
- * (Ctrl-Z) does not count. */
+/* Stop a child that is too long in one call, or goes on when the user wants an
+ * end. Time in which this process stood still too (Ctrl-Z) does not count. */
 static void look_at_child(supervisor *k, double passed)
 {
     const int64_t call = atomic_load(&k->w.board->calls);
-    struct stat st;
     const bool counts = k->reported || (call == k->call && call % 2);
     k->waited = counts ? k->waited + (passed < 1 ? passed : 1) : 0;
     k->call = call;
     const double limit = k->reported ? PATIENCE : k->seconds;
     k->late = limit > 0 && k->waited > limit;
-    k->loud = !fstat(k->w.prints, &st) && st.st_size > PRINTS_MOST;
-    if (k->late || k->loud) kill(k->child, SIGKILL);
+    if (k->late) kill(k->child, SIGKILL);
 }
 
 /* The other process writes that text meanwhile: a copy is shown. */
@@ -144,11 +129,11 @@ static int wait_for_child(supervisor *k)
 {
     int status = 0;
     bool gone = false;
-    double last = supervisor_now(), end = 0;
+    double last = tt_now(), end = 0;
     while (!gone) {
         listen_once(k, k->events < 0 ? 1 : TICK_MS);
-        const double at = supervisor_now();
-        if (!k->late && !k->loud) look_at_child(k, at - last);
+        const double at = tt_now();
+        if (!k->late) look_at_child(k, at - last);
         show_place(k);
         if (k->ended && end == 0) end = at;
         if (end > 0 && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
@@ -161,7 +146,7 @@ static int wait_for_child(supervisor *k)
         const pid_t who = waitpid(k->child, &status, WNOHANG);
         gone = who > 0 || (who < 0 && errno != EINTR);
     }
-    child_end_family(&k->before, k->child);
+    child_end_family(k->child);
     for (size_t before = 0; k->events >= 0 && before != k->held + 1;) {
         before = k->held + 1;
         listen_once(k, 0);
@@ -177,8 +162,6 @@ static void say_how(const supervisor *k, int status, char *out, size_t n)
     const int64_t beyond = k->w.board->beyond;
     if (k->late)
         snprintf(out, n, "did not return within %g seconds", k->seconds);
-    else if (k->loud)
-        snprintf(out, n, "printed more than %d bytes in one call", PRINTS_MOST);
     else if (beyond)
         snprintf(out, n, "reached outside its output, %lld bytes %s it",
                  (long long)(beyond < 0 ? -beyond : beyond),
@@ -203,7 +186,7 @@ static void supervisor_give_up(supervisor *k, op_kind op)
     k->w.given_up[op] = true;
     snprintf(v.path, sizeof v.path, "%s", name_of(op));
     snprintf(v.hint, sizeof v.hint, "not judged: its process %s %d time%s; %s "
-             "is not called again", k->late || k->loud ? "was ended" : "ended",
+             "is not called again", k->late ? "was ended" : "ended",
              k->w.deaths[op], k->w.deaths[op] == 1 ? "" : "s", name_of(op));
     report_put(k->report, &v, NULL);
 }
@@ -216,7 +199,6 @@ static void check_death(supervisor *k, int status)
     const op_kind op = b->op < OP_KINDS ? b->op : OP_KINDS;
     char how[120];
     b->path[sizeof b->path - 1] = '\0';  /* the backend can write here too */
-    b->said[sizeof b->said - 1] = '\0';
     tt_verdict v = {.op = op < OP_KINDS ? op_name(op) : "",
                     .outcome = TT_MISMATCH, .ratio = INFINITY};
     say_how(k, status, how, sizeof how);
@@ -225,11 +207,8 @@ static void check_death(supervisor *k, int status)
                 "with --no-isolate under a debugger", k->report->title, how);
         return;
     }
-    const bool bench = b->unit >= WATCH_UNIT(PART_BENCH, 0)
-                       && b->unit < WATCH_UNIT(PART_CALLS, 0);
     const bool closing = b->unit >= WATCH_UNIT(PART_CLOSE, 0);
-    if (bench) snprintf(v.path, sizeof v.path, "bench.%s", v.op);
-    else snprintf(v.path, sizeof v.path, "%s", b->path);
+    snprintf(v.path, sizeof v.path, "%s", b->path);
     snprintf(v.hint, sizeof v.hint, "%s%s%s", inside ? "" : "after the call: ",
              how, closing ? " when it was closed" : "");
     if (closing) k->report->wish.only = NULL;
@@ -237,7 +216,7 @@ static void check_death(supervisor *k, int status)
     k->w.resume = b->unit + 1;
     k->w.deaths[op]++;
     if (op < OP_KINDS && !k->w.given_up[op]
-        && (k->late || k->loud || k->w.deaths[op] >= WATCH_DEATHS))
+        && (k->late || k->w.deaths[op] >= WATCH_DEATHS))
         supervisor_give_up(k, op);
 }
 
@@ -251,7 +230,7 @@ static void clear_board(supervisor *k)
     snprintf(b->path, sizeof b->path, "the backend");
     k->call = 0;
     k->waited = 0;
-    k->late = k->loud = false;
+    k->late = false;
     k->held = 0;
 }
 
@@ -278,42 +257,11 @@ static void supervisor_keep(supervisor *k, tt_isolated_fn work, void *user)
         if (child_start(&own, &k->child, &k->events)) return;
         const int status = wait_for_child(k);
         if (k->events >= 0) close(k->events);
-        watch_prints(k->w.board, k->w.prints, k->w.board->op);
         take_end(k, status);
         if (!k->ended && k->w.resume > WATCH_UNIT(PART_CHUNKS, 0)) break;
     }
     if (k->ended && k->end.status)
         tt_fail(k->ctx, k->end.status, "%s", k->end.message);
-}
-
-static void say_prints(supervisor *k)
-{
-    const watch_board *b = k->w.board;
-    if (b->printed)
-        tt_report_note(k->report, "%s prints, %lld bytes in all, kept out of "
-                       "this report; they begin \"%s\"", name_of(b->printed_by),
-                       (long long)b->printed, b->said);
-}
-
-static int nameless_in(const char *dir, char *path, size_t n)
-{
-    snprintf(path, n, "%s/tether-prints-XXXXXX", dir);
-    const int fd = mkstemp(path);
-    if (fd >= 0) unlink(path);
-    return fd;
-}
-
-/* A file without a name, where TMPDIR says, or else in /tmp. */
-static FILE *supervisor_nameless(tt_ctx *ctx)
-{
-    const char *tmp = getenv("TMPDIR");
-    char path[512];
-    int fd = tmp && *tmp ? nameless_in(tmp, path, sizeof path) : -1;
-    if (fd < 0) fd = nameless_in("/tmp", path, sizeof path);
-    if (fd < 0)
-        tt_fail(ctx, TT_EIO, "%s: no file for what a backend prints: %s", path,
-                strerror(errno));
-    return fd < 0 ? NULL : fdopen(fd, "w+");
 }
 
 tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
@@ -328,25 +276,16 @@ tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
     }
     supervisor *k = calloc(1, sizeof *k);
     watch_board *board = child_board();
-    FILE *prints = supervisor_nameless(ctx);
-    if (ctx->status) {
-        ;
-    } else if (!k || !board || !prints) {
+    if (!k || !board) {
         tt_fail(ctx, TT_EIO, "cannot prepare a process for a backend: %s",
                 strerror(errno));
     } else {
         *k = (supervisor){.ctx = ctx, .report = r, .seconds = seconds,
-                          .prints = prints, .events = -1};
+                          .events = -1};
         k->w.board = board;
-        k->w.prints = fileno(prints);
-        k->before = child_family_now();
         r->apart = true;                 /* as in the child */
-        const int adopts = child_adopt(1);
         supervisor_keep(k, work, user);
-        child_adopt(adopts);
-        if (!ctx->status) say_prints(k);
     }
-    if (prints) fclose(prints);
     if (board) munmap(board, sizeof *board);
     free(k);
     return ctx->status;

@@ -4,9 +4,6 @@
 #include "validate/isolate/watch.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/fpenv.h"
 #include "validate/report/report.h"
@@ -56,27 +53,11 @@ void watch_end(watch *w)
     if (!w) return;
     atomic_fetch_add(&w->board->calls, 1);
     w->board->out = 0;
-    fflush(stdout);                      /* what printf kept is its own too */
-    watch_prints(w->board, w->prints, w->board->op);
-}
-
-void watch_prints(watch_board *b, int prints, op_kind op)
-{
-    struct stat st;
-    if (fstat(prints, &st) || st.st_size <= 0) return;
-    if (!b->printed) {
-        const ssize_t n = pread(prints, b->said, sizeof b->said - 1, 0);
-        b->said[n > 0 ? n : 0] = '\0';
-        b->said[strcspn(b->said, "\r\n")] = '\0';
-        b->printed_by = op;
-    }
-    b->printed += st.st_size;
-    if (ftruncate(prints, 0) == 0) lseek(prints, 0, SEEK_SET);
 }
 
 /* ---- a table ------------------------------------------------------------- */
 
-void watched_end(tt_ctx *ctx, watched *t, op_kind op)
+static void watched_end(tt_ctx *ctx, watched *t, op_kind op)
 {
     char what[96];
     const tt_fpenv left = tt_fpenv_begin_all(ctx->nthreads);

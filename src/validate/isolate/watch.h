@@ -17,7 +17,7 @@
 /* All work in its order, so that a later process can leave out what an earlier
  * one did. */
 typedef enum watch_part {
-    PART_OPEN, PART_OPERATORS, PART_BENCH, PART_CALLS, PART_CHUNKS, PART_CLOSE
+    PART_OPEN, PART_OPERATORS, PART_CALLS, PART_CHUNKS, PART_CLOSE
 } watch_part;
 #define WATCH_UNIT(part, index) ((int64_t)(part) << 48 | (index))
 
@@ -28,9 +28,6 @@ typedef struct watch_board {
     char path[224];            /* its place                                   */
     int64_t out, bytes;        /* its output, as addresses; 0: not guarded    */
     int64_t beyond;            /* bytes from there to a touch next to it      */
-    int64_t printed;           /* bytes in all                                */
-    op_kind printed_by;        /* the first                                   */
-    char said[120];            /* its first line                              */
 } watch_board;
 
 enum { WATCH_MARGIN = 1 << 20 };   /* memory around an output not to be had   */
@@ -38,7 +35,7 @@ enum { WATCH_DEATHS = 3 };         /* of an operator, until it is given up    */
 
 typedef struct watch {
     watch_board *board;
-    int events, prints;        /* to the supervisor; what the backend prints  */
+    int events;                /* to the supervisor                           */
     int64_t resume;            /* the first unit to be done                   */
     int deaths[OP_KINDS + 1];
     bool given_up[OP_KINDS + 1];
@@ -58,8 +55,6 @@ void watch_end(watch *w);
 void watch_place(watch *w, const char *path);
 /* The output of the next call, with WATCH_MARGIN on both sides. */
 void watch_output(watch *w, const void *out, int64_t bytes);
-/* Count what was printed since, which `op` did, and throw it away. */
-void watch_prints(watch_board *b, int prints, op_kind op);
 
 /* The table through which a backend is called, here and by runs: around each of
  * its functions it tells the board, and afterwards sets our floating-point
@@ -72,7 +67,5 @@ typedef struct watched {
     bool noted[OP_KINDS];
 } watched;
 const tt_ops *watched_make(watched *t, tt_report *r, const tt_ops *ops);
-/* What a function of the table does after its call, for a call without it. */
-void watched_end(tt_ctx *ctx, watched *t, op_kind op);
 
 #endif

@@ -168,6 +168,16 @@ void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
     ctx->ops = before;
 }
 
+bool ops_own(const tt_ops *ops, op_kind kind)
+{
+    const tt_ops *ours = tt_ops_class(tt_ops_default(), ops->cls);
+#define OWN(op, OP) ours && ops->op != ours->op,
+    const bool own[OP_KINDS] = {TT_OPS(OWN)};
+    bool any = false;
+    for (int i = 0; i < OP_KINDS; i++) any = any || own[i];
+    return own[kind] || !any;
+}
+
 int64_t call_cost(const op_call *q)
 {
     const tt_attention_args *a = &q->attn;
@@ -179,7 +189,112 @@ int64_t call_cost(const op_call *q)
     }
 }
 
-/* ---- inputs -------------------------------------------------------------- */
+/* ---- what a call reads --------------------------------------------------- */
+
+#define OPERAND(MEMBER, NAME, ROLE, TYPE, STRIDE, ...)                         \
+    operands_add(l, NAME, (op_operand){                                        \
+        .role = ROLE, .place = (void *)(uintptr_t)&(MEMBER), .type = TYPE,     \
+        .stride = STRIDE, .dim = {__VA_ARGS__},                                \
+        .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)})
+#define REALS(MEMBER, NAME, ROLE, STRIDE, ...)                                 \
+    OPERAND(MEMBER, NAME, ROLE, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, STRIDE,\
+            __VA_ARGS__)
+#define MAYBE (ROLE_REST | ROLE_OPTIONAL)
+#define TENSOR(MEMBER) OPERAND(MEMBER, "w", ROLE_WEIGHT, TT_NONE, 0, 0)
+
+static void operands_add(op_operands *l, const char *name, op_operand o)
+{
+    if (l->n == OPERANDS_MAX) return;
+    snprintf(o.name, sizeof o.name, "%s", name);
+    l->of[l->n++] = o;
+}
+
+static void attention_operands(const tt_attention_args *a, op_operands *l)
+{
+    REALS(a->q, "q", ROLE_INPUT, a->q_stride, a->T, a->H, a->D);
+    REALS(a->k, "k", ROLE_WEIGHT, a->kv_stride, a->N, a->H, a->D);
+    REALS(a->v, "v", ROLE_WEIGHT, a->kv_stride, a->N, a->H, a->D);
+    REALS(a->rel_bias, "rel_bias", MAYBE, 0, a->H, 2 * a->N - 1);
+    OPERAND(a->key_mask, "key_mask", MAYBE, TT_U8, 0, a->N);
+}
+
+static void conv_operands(const tt_conv_args *p, op_operands *l)
+{
+    char name[16];
+    for (int i = 0; i < p->kt && i < OPERANDS_MAX - 2; i++) {
+        snprintf(name, sizeof name, "frame.%d", i);
+        REALS(p->frame[i], name, ROLE_INPUT | ROLE_OPTIONAL, 0, p->Hi, p->Wi,
+              p->Cin);
+    }
+    TENSOR(p->w);
+    REALS(p->b, "b", MAYBE, 0, p->Cout);
+}
+
+static void row_operands(const op_call *q, op_operands *l)
+{
+    const int64_t groups = q->rows ? (q->n + q->rows - 1) / q->rows : 0;
+    if (q->kind == OP_ROPE) REALS(q->x, "x", ROLE_INPUT, 0, q->n, q->H, q->D);
+    else REALS(q->x, "x", ROLE_INPUT, 0, q->n, q->c);
+    switch (q->kind) {
+    case OP_ADD: case OP_MUL: case OP_GATE_ADD:
+        REALS(q->y, "y", ROLE_INPUT, 0, q->n, q->c);
+        if (!groups) break;
+        REALS(q->a, "gate", ROLE_WEIGHT, q->stride, groups, q->c);
+        break;
+    case OP_MODULATE:
+        REALS(q->a, "scale", ROLE_WEIGHT, q->stride, groups, q->c);
+        REALS(q->b, "shift", ROLE_WEIGHT, q->stride, groups, q->c);
+        break;
+    case OP_LINEAR:
+        TENSOR(q->w);
+        REALS(q->b, "b", MAYBE, 0, q->w->dim[0]);
+        break;
+    case OP_LAYER_NORM:
+        REALS(q->a, "w", ROLE_WEIGHT | ROLE_OPTIONAL, 0, q->c);
+        REALS(q->b, "b", ROLE_WEIGHT | ROLE_OPTIONAL, 0, q->c);
+        break;
+    case OP_RMS_NORM: case OP_CHANNEL_NORM:
+        REALS(q->a, "w", ROLE_WEIGHT, 0, q->c);
+        break;
+    case OP_ROPE: OPERAND(q->pos, "pos", ROLE_REST, TT_I32, 0, q->n, 3); break;
+    case OP_COL_MOMENT:
+        OPERAND(q->mean, "mean", ROLE_REST, TT_F64, 0, q->c);
+        break;
+    case OP_COL_BLEND:
+        OPERAND(q->mean, "mean", MAYBE, TT_F64, 0, q->c);
+        OPERAND(q->gain, "gain", MAYBE, TT_F64, 0, q->c);
+        OPERAND(q->target, "target", ROLE_REST, TT_F64, 0, q->c);
+        break;
+    default: break;
+    }
+}
+
+void call_operands(const op_call *q, op_operands *l)
+{
+    l->n = 0;
+    if (q->kind == OP_ATTENTION) attention_operands(&q->attn, l);
+    else if (q->kind == OP_CONV) conv_operands(&q->conv, l);
+    else row_operands(q, l);
+}
+
+const void *operand_at(const op_operand *o)
+{
+    const void *at;
+    memcpy(&at, o->place, sizeof at);
+    return at;
+}
+
+void operand_set(const op_operand *o, const void *at)
+{
+    memcpy(o->place, &at, sizeof at);
+}
+
+int64_t operand_span(const op_operand *o)
+{
+    int64_t width = 1;
+    for (int i = 1; i < o->rank; i++) width *= o->dim[i];
+    return (o->dim[0] - 1) * (o->stride ? o->stride : width) + width;
+}
 
 static void span(op_spans *s, const void *at, int64_t n, size_t size)
 {
@@ -188,51 +303,59 @@ static void span(op_spans *s, const void *at, int64_t n, size_t size)
     s->size[s->n++] = (size_t)n * size;
 }
 
-static void reals(op_spans *s, const tt_real *at, int64_t n)
-{
-    span(s, at, n, sizeof *at);
-}
-
-static void call_weight(op_spans *s, const tt_tensor *w)
-{
-    if (w) span(s, w->data, tt_tensor_bytes(w), 1);
-}
-
 void call_inputs(const op_call *q, op_spans *s)
 {
-    const tt_attention_args *a = &q->attn;
-    const tt_conv_args *p = &q->conv;
-    const int64_t groups = q->rows ? (q->n + q->rows - 1) / q->rows : 0;
-    const int64_t table = groups ? (groups - 1) * q->stride + q->c
-                          : q->kind == OP_LINEAR ? q->w->dim[0] : q->c;
+    const tt_rope_table *t = q->table;
+    op_operands l;
+    call_operands(q, &l);
     s->n = 0;
-    if (q->kind == OP_ATTENTION) {
-        reals(s, a->q, (a->T - 1) * a->q_stride + a->H * a->D);
-        reals(s, a->k, (a->N - 1) * a->kv_stride + a->H * a->D);
-        reals(s, a->v, (a->N - 1) * a->kv_stride + a->H * a->D);
-        reals(s, a->rel_bias, a->H * (2 * a->N - 1));
-        span(s, a->key_mask, a->N, 1);
-        return;
+    for (int i = 0; i < l.n; i++) {
+        const void *at = operand_at(&l.of[i]);
+        const tt_tensor *w = l.of[i].type == TT_NONE ? at : NULL;
+        if (w) span(s, w->data, tt_tensor_bytes(w), 1);
+        else span(s, at, operand_span(&l.of[i]), tt_dtype_size(l.of[i].type));
     }
+    if (t) span(s, t->cos, t->npos * (q->D / 2), sizeof *t->cos);
+    if (t) span(s, t->sin, t->npos * (q->D / 2), sizeof *t->sin);
+}
+
+/* The same operand with fn of every value; NULL after a failure. */
+static const void *operand_map(tt_ctx *ctx, const op_operand *o,
+                               tt_real (*fn)(int how, tt_real x), int how)
+{
+    const void *at = operand_at(o);
+    const tt_tensor *w = o->type == TT_NONE ? at : NULL;
+    const int64_t n = w ? tt_tensor_count(w) : operand_span(o);
+    tt_real *y = tt_scratch(ctx, n);
+    tt_tensor *own = w ? tt_alloc(ctx, &ctx->scratch, 1, sizeof *own, "weight")
+                       : NULL;
+    if (ctx->status) return NULL;
+    if (w) tt_widen_at(y, w, 0, n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = fn(how, w ? y[i] : ((const tt_real *)at)[i]);
+    if (!w) return y;
+    *own = tt_tensor_make(y, sizeof *y == 8 ? TT_F64 : TT_F32, w->rank, w->dim);
+    own->native = true;
+    return own;
+}
+
+void call_map(tt_ctx *ctx, op_call *own, const op_call *q, int roles,
+              tt_real (*fn)(int how, tt_real x), int how)
+{
+    op_operands l;
+    *own = *q;
     if (q->kind == OP_CONV) {
-        for (int i = 0; i < p->kt; i++)
-            reals(s, p->frame[i], p->Hi * p->Wi * p->Cin);
-        call_weight(s, p->w);
-        reals(s, p->b, p->Cout);
-        return;
+        const size_t n = (size_t)q->conv.kt;
+        const tt_real **frame = tt_alloc(ctx, &ctx->scratch, q->conv.kt,
+                                         sizeof *frame, "frames");
+        if (!frame) return;
+        memcpy(frame, q->conv.frame, n * sizeof *frame);
+        own->conv.frame = frame;
     }
-    reals(s, q->x, q->n * q->c);
-    reals(s, q->y, q->n * q->c);
-    call_weight(s, q->w);
-    reals(s, q->a, table);
-    reals(s, q->b, table);
-    span(s, q->pos, 3 * q->n, sizeof *q->pos);
-    span(s, q->mean, q->c, sizeof *q->mean);
-    span(s, q->gain, q->c, sizeof *q->gain);
-    span(s, q->target, q->c, sizeof *q->target);
-    if (!q->table) return;
-    span(s, q->table->cos, q->table->npos * (q->D / 2), sizeof(double));
-    span(s, q->table->sin, q->table->npos * (q->D / 2), sizeof(double));
+    call_operands(own, &l);
+    for (int i = 0; i < l.n && !ctx->status; i++)
+        if (l.of[i].role & roles && operand_at(&l.of[i]))
+            operand_set(&l.of[i], operand_map(ctx, &l.of[i], fn, how));
 }
 
 /* FNV-1a over words of eight bytes: not a byte of a large weight can change
@@ -275,13 +398,12 @@ double *call_widen(tt_ctx *ctx, const op_call *q, const void *out)
 
 void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out)
 {
-    const int64_t n = call_count(q);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *x = tt_scratch(ctx, n);
-    if (call_out_is_double(q)) call_run(ctx, ops, q, out);
-    else call_run(ctx, ops, q, x);
-    for (int64_t i = 0; !ctx->status && !call_out_is_double(q) && i < n; i++)
-        out[i] = (double)x[i];
+    void *x = tt_alloc(ctx, &ctx->scratch, (int64_t)call_out_bytes(q), 1,
+                       "a result");
+    call_run(ctx, ops, q, x);
+    const double *wide = ctx->status ? NULL : call_widen(ctx, q, x);
+    if (wide) memcpy(out, wide, (size_t)call_count(q) * sizeof *out);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -333,25 +455,10 @@ static void emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
 
 /* ---- f16 that saturates -------------------------------------------------- */
 
-static const tt_real *clamped(tt_ctx *ctx, const tt_real *x, int64_t n)
+static tt_real clamped(int how, tt_real x)
 {
-    tt_real *y = x && n > 0 ? tt_scratch(ctx, n) : NULL;
-    for (int64_t i = 0; y && i < n; i++)
-        y[i] = x[i] > 65504 ? 65504 : x[i] < -65504 ? -65504 : x[i];
-    return y;
-}
-
-static const tt_tensor *clamped_weight(tt_ctx *ctx, const tt_tensor *w)
-{
-    const int64_t n = tt_tensor_count(w);
-    tt_tensor *t = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *t, "a weight");
-    tt_real *x = tt_scratch(ctx, n);
-    if (!t || !x) return w;
-    tt_widen_at(x, w, 0, n);
-    *t = tt_tensor_make(clamped(ctx, x, n), sizeof(tt_real) == 8 ? TT_F64
-                        : TT_F32, w->rank, w->dim);
-    t->native = true;
-    return t;
+    (void)how;
+    return x > 65504 ? 65504 : x < -65504 ? -65504 : x;
 }
 
 /* The same call on inputs that f16 can hold; q itself where nothing says so. */
@@ -362,25 +469,7 @@ static const op_call *saturated(tt_ctx *ctx, const op_call *q, op_call *own,
                          || q->kind == OP_CONV;
     if (!arith || !(arith->allows & TT_ALLOW_SATURATE) || !product
         || arith->product != TT_FMT_F16 || ctx->status) return q;
-    tt_attention_args *a = &own->attn;
-    tt_conv_args *p = &own->conv;
-    *own = *q;
-    if (q->kind == OP_ATTENTION) {
-        const int64_t row = a->H * a->D;
-        a->q = clamped(ctx, a->q, (a->T - 1) * a->q_stride + row);
-        a->k = clamped(ctx, a->k, (a->N - 1) * a->kv_stride + row);
-        a->v = clamped(ctx, a->v, (a->N - 1) * a->kv_stride + row);
-    } else if (q->kind == OP_CONV) {
-        const tt_real **frame = tt_alloc(ctx, &ctx->scratch, p->kt,
-                                         sizeof *frame, "frames");
-        for (int i = 0; frame && i < p->kt; i++)
-            frame[i] = clamped(ctx, p->frame[i], p->Hi * p->Wi * p->Cin);
-        p->frame = frame;
-        p->w = clamped_weight(ctx, p->w);
-    } else {
-        own->x = clamped(ctx, q->x, q->n * q->c);
-        own->w = clamped_weight(ctx, q->w);
-    }
+    call_map(ctx, own, q, ROLE_INPUT | ROLE_WEIGHT, clamped, 0);
     return own;
 }
 

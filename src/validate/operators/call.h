@@ -64,8 +64,43 @@ size_t call_out_bytes(const op_call *q);     /* of all of it                  */
  * tt_real or double as above. */
 void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
 
+/* Is there a function of the table's own, and not ours where it has a gap? All
+ * are of a table that has nothing else. */
+bool ops_own(const tt_ops *ops, op_kind kind);
+
 /* Multiply-adds of it, about. */
 int64_t call_cost(const op_call *q);
+
+/* ---- what a call reads --------------------------------------------------- */
+
+/* K and V count as weights; biases of products, tables and masks as neither. */
+enum { ROLE_INPUT = 1, ROLE_WEIGHT = 2, ROLE_REST = 4, ROLE_OPTIONAL = 8 };
+
+/* An array; of one that is optional NULL may stand at its place. */
+typedef struct op_operand {
+    char name[16];           /* in a case folder: "x", "frame.0"              */
+    int role;
+    void *place;             /* of its pointer, in the call                   */
+    tt_dtype type;           /* TT_NONE: the pointer is to a tt_tensor        */
+    int rank;
+    int64_t dim[3];
+    int64_t stride;          /* between rows of axis 0; 0: packed             */
+} op_operand;
+enum { OPERANDS_MAX = 22 };  /* of a conv its first 20 frames                 */
+typedef struct op_operands {
+    int n;
+    op_operand of[OPERANDS_MAX];
+} op_operands;
+void call_operands(const op_call *q, op_operands *l);
+const void *operand_at(const op_operand *o);
+void operand_set(const op_operand *o, const void *at);
+/* Elements from its first to its last, gaps between rows too. */
+int64_t operand_span(const op_operand *o);
+
+/* q into own, with fn of every value of the operands that have these roles. In
+ * ctx->scratch. */
+void call_map(tt_ctx *ctx, op_call *own, const op_call *q, int roles,
+              tt_real (*fn)(int how, tt_real x), int how);
 
 /* Everything it reads, and a number that changes when any bit of that does. */
 enum { SPANS_MAX = 24 };

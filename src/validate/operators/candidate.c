@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "validate/isolate/watch.h"
+#include "validate/operators/sample.h"
 
 enum { CANARIES = 1 << 16 };
 
@@ -82,7 +83,7 @@ static bool candidate_once(tt_ctx *ctx, candidate_call *c, const op_call *q,
         c->unsupported = first && ctx->status == TT_EUNSUPPORTED;
         snprintf(c->why, sizeof c->why, "%s%.150s", c->unsupported ? ""
                  : first ? "gave up: " : "gave up at the second call: ",
-                 tt_message(ctx));
+                 *tt_message(ctx) ? tt_message(ctx) : "it says no reason");
     }
     tt_clear(ctx);
     return true;
@@ -111,8 +112,9 @@ static double farthest(const double *x, const double *ours, int64_t n)
     return most;
 }
 
-bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
-                   const double *ours)
+/* False: ctx has failed by itself. */
+static bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
+                          const double *ours)
 {
     c->why[0] = '\0';
     c->unsteady = c->unsupported = false;
@@ -139,19 +141,11 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
     return true;
 }
 
-void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
-                       const tt_arith *arith, const double *got,
-                       const double *want, tt_verdict *v, bool hint)
+/* Of a mismatch; got and want are of q. */
+static void candidate_hint(tt_ctx *ctx, const candidate_call *c,
+                           const op_call *q, const tt_arith *arith,
+                           const double *got, const double *want, tt_verdict *v)
 {
-    if (*c->why) {
-        v->outcome = c->unsupported ? TT_UNSUPPORTED : TT_MISMATCH;
-        if (c->unsupported)           /* nothing was measured */
-            v->m = (tt_metrics){0}, v->ratio = v->earned = 0,
-            v->bits = TT_BITS_UNKNOWN;
-        snprintf(v->hint, sizeof v->hint, "%s", c->why);
-        return;
-    }
-    if (v->outcome != TT_MISMATCH || !hint) return;
     hint_call call = {ctx, q, c->ops, arith->cls, got, v->hint, sizeof v->hint};
     if (arith->bits ? !hint_classes(&call)
                     : !*v->hint && !hint_is_cut(ctx, q, arith, got, v)
@@ -164,4 +158,82 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
     if (c->unsteady)
         snprintf(v->hint + used, sizeof v->hint - used, "%sanother result at a "
                  "second call with the same inputs", used ? "; " : "");
+}
+
+/* The rows that are checked against float64; of bits all, which need none. */
+static void check_rows(tt_ctx *ctx, candidate_call *c, sample *part,
+                       const tt_arith *arith, const double *ours, tt_verdict *v)
+{
+    const int64_t n = part->rows * part->width;
+    double *want = tt_alloc(ctx, &ctx->scratch, n, sizeof *want, "oracle");
+    double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
+    if (ctx->status) return;
+    c->rows = sample_cut(ctx, part, c->got);
+    c->want = want;
+    sample_compute(ctx, part, arith, NULL, NULL, want);
+    sample_compute(ctx, part, arith, want, sample_cut(ctx, part, ours), e);
+    v->dim[0] = part->rows;
+    if (!ctx->status)
+        verdict_check_call(v, arith, c->rows, want, e, n, v->dim[v->rank - 1]);
+}
+
+/* It did what no operator may, or nothing. */
+static void check_conduct(const candidate_call *c, tt_verdict *v)
+{
+    v->outcome = c->unsupported ? TT_UNSUPPORTED : TT_MISMATCH;
+    if (c->unsupported)               /* nothing was measured */
+        v->m = (tt_metrics){0}, v->ratio = v->earned = 0,
+        v->bits = TT_BITS_UNKNOWN;
+    snprintf(v->hint, sizeof v->hint, "%s", c->why);
+}
+
+bool candidate_check(tt_ctx *ctx, candidate_call *c, const op_call *q,
+                     const tt_arith *arith, const double *ours, tt_verdict *v)
+{
+    sample part = {.part = *q};
+    *v = (tt_verdict){.op = op_name(q->kind)};
+    snprintf(v->path, sizeof v->path, "%s", c->path);
+    if (!candidate_run(ctx, c, q, ours)) return false;
+    c->tally->calls++;
+    c->tally->twice += c->twice;
+    c->tally->unsteady += c->unsteady;
+    c->tally->refused += c->unsupported;
+    v->rank = call_shape(q, v->dim);
+    c->rows = c->got;
+    c->want = ours;
+    if (!arith->bits) {
+        sample_take(ctx, &part, q, c->got, ours, c->seed);
+        check_rows(ctx, c, &part, arith, ours, v);
+    }
+    if (ctx->status) return false;
+    c->sampled = part.row != NULL;
+    tt_verdict_bits(v, arith, c->got, ours, call_count(q));
+    if (c->cuts && !part.row && v->outcome == TT_PASS)
+        hint_is_cut(ctx, q, arith, c->rows, v);
+    if (*c->why) {
+        check_conduct(c, v);
+    } else if (v->outcome == TT_MISMATCH && c->hint) {
+        const int64_t worst = part.width ? v->m.worst / part.width : 0;
+        const int64_t rows = v->dim[0];
+        const bool one = sample_single(ctx, &part, worst);
+        const int64_t at = one ? worst * part.width : 0;
+        if (one) v->dim[0] = 1;
+        candidate_hint(ctx, c, &part.part, arith, c->rows + at, c->want + at,
+                       v);
+        v->dim[0] = rows;
+    }
+    if (part.call) sample_place(&part, v);
+    return !ctx->status;
+}
+
+void candidate_note(tt_report *r, op_kind op, const candidate_tally *t,
+                    const char *calls)
+{
+    if (t->refused && t->refused == t->calls)
+        tt_report_note(r, "%s: unsupported, it computed none of %lld %s",
+                       op_name(op), (long long)t->calls, calls);
+    if (t->unsteady)
+        tt_report_note(r, "%s is not reproducible: other bits at a second call "
+                       "with the same inputs, in %lld of %lld %s", op_name(op),
+                       (long long)t->unsteady, (long long)t->twice, calls);
 }

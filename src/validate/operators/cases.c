@@ -27,97 +27,7 @@
 
 static const tt_dtype real_type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
 
-/* ---- inputs -------------------------------------------------------------- */
-
-static void cases_put(tt_st_writer *w, const char *name, tt_dtype type,
-                      const void *data, int rank, int64_t a, int64_t b,
-                      int64_t c)
-{
-    const int64_t dim[] = {a, b, c};
-    if (data) tt_st_add(w, name, type, rank, dim, data);
-}
-
-/* Rows of a view that may be wider than what is read of them, packed. */
-static void put_rows(tt_ctx *ctx, tt_st_writer *w, const char *name,
-                     const tt_real *x, int64_t n, int64_t c, int64_t stride,
-                     int64_t heads)
-{
-    if (!x) return;
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *packed = tt_scratch(ctx, n * c);
-    for (int64_t i = 0; packed && i < n; i++)
-        memcpy(packed + i * c, x + i * stride, (size_t)c * sizeof *x);
-    if (packed && heads)
-        cases_put(w, name, real_type, packed, 3, n, heads, c / heads);
-    else if (packed)
-        cases_put(w, name, real_type, packed, 2, n, c, 0);
-    tt_arena_reset(&ctx->scratch, m);
-}
-
-static void put_attention(tt_ctx *ctx, tt_st_writer *w,
-                          const tt_attention_args *a)
-{
-    const int64_t c = a->H * a->D;
-    put_rows(ctx, w, "q", a->q, a->T, c, a->q_stride, a->H);
-    put_rows(ctx, w, "k", a->k, a->N, c, a->kv_stride, a->H);
-    put_rows(ctx, w, "v", a->v, a->N, c, a->kv_stride, a->H);
-    cases_put(w, "rel_bias", real_type, a->rel_bias, 2, a->H, 2 * a->N - 1, 0);
-    cases_put(w, "key_mask", TT_U8, a->key_mask, 1, a->N, 0, 0);
-}
-
-/* frame.<i>, oldest first; one that is missing stands for zeros. */
-static void put_conv(tt_st_writer *w, const tt_conv_args *p)
-{
-    char name[32];
-    for (int i = 0; i < p->kt; i++) {
-        snprintf(name, sizeof name, "frame.%d", i);
-        cases_put(w, name, real_type, p->frame[i], 3, p->Hi, p->Wi, p->Cin);
-    }
-    tt_st_add(w, "w", p->w->dtype, p->w->rank, p->w->dim, p->w->data);
-    cases_put(w, "b", real_type, p->b, 1, p->Cout, 0, 0);
-}
-
-static void put_inputs(tt_ctx *ctx, tt_st_writer *w, const op_call *q)
-{
-    const int64_t groups = q->rows ? q->n / q->rows : 1;
-    if (q->kind == OP_ATTENTION) {
-        put_attention(ctx, w, &q->attn);
-        return;
-    }
-    if (q->kind == OP_CONV) {
-        put_conv(w, &q->conv);
-        return;
-    }
-    put_rows(ctx, w, "x", q->x, q->n, q->c, q->c,
-             q->kind == OP_ROPE ? q->H : 0);
-    put_rows(ctx, w, "y", q->y, q->n, q->c, q->c, 0);
-    if (q->kind == OP_MODULATE || q->kind == OP_GATE_ADD) {
-        put_rows(ctx, w, q->kind == OP_MODULATE ? "scale" : "gate", q->a,
-                 groups, q->c, q->stride, 0);
-        put_rows(ctx, w, "shift", q->b, groups, q->c, q->stride, 0);
-    } else if (q->kind == OP_LINEAR) {
-        tt_st_add(w, "w", q->w->dtype, q->w->rank, q->w->dim, q->w->data);
-        cases_put(w, "b", real_type, q->b, 1, q->w->dim[0], 0, 0);
-    } else {
-        cases_put(w, "w", real_type, q->a, 1, q->c, 0, 0);
-        cases_put(w, "b", real_type, q->b, 1, q->c, 0, 0);
-    }
-    cases_put(w, "pos", TT_I32, q->pos, 2, q->n, 3, 0);
-    cases_put(w, "mean", TT_F64, q->mean, 1, q->c, 0, 0);
-    cases_put(w, "gain", TT_F64, q->gain, 1, q->c, 0, 0);
-    cases_put(w, "target", TT_F64, q->target, 1, q->c, 0, 0);
-}
-
 /* ---- one case ------------------------------------------------------------ */
-
-static tt_status cases_write_inputs(tt_ctx *ctx, const char *path,
-                                    const op_call *q)
-{
-    tt_st_writer *w;
-    TT_TRY(tt_st_create(ctx, &w, path));
-    put_inputs(ctx, w, q);
-    return tt_st_finish(w);
-}
 
 /* Do its results have the bits of a class? */
 static bool has_class(const tt_ops *ops)
@@ -163,11 +73,11 @@ static tt_status write_cuts(tt_ctx *ctx, const char *dir, const op_call *q,
     for (int i = 0; i < 2 * c.n; i++) {
         const double *x = i % 2 ? c.cut[i / 2] : c.even[i / 2];
         snprintf(name, sizeof name, "%s.%d", i % 2 ? "cut" : "even", i / 2);
-        cases_put(w, name, TT_F32, as_floats(ctx, x, n), 1, n, 0, 0);
+        tt_st_add(w, name, TT_F32, 1, &n, as_floats(ctx, x, n));
     }
     for (int i = 0; i < c.n; i++)
         numbers[i] = hint_cut_numbers(ctx, q, &c, i);
-    cases_put(w, "numbers", TT_F64, numbers, 1, c.n, 0, 0);
+    tt_st_add(w, "numbers", TT_F64, 1, &(int64_t){c.n}, numbers);
     return tt_st_finish(w);
 }
 
@@ -190,25 +100,7 @@ static tt_status cases_write_json(tt_ctx *ctx, const char *path,
     if (from->sizes)
         fprintf(o.file, ",\n \"sizes\": \"%s\",\n \"seed\": %" PRIu64,
                 from->sizes, from->seed);
-    const tt_tensor *w = q->kind == OP_CONV ? q->conv.w : q->w;
-    if (w && w->scale != 0 && w->scale != 1)      /* 0: it has none */
-        fprintf(o.file, ",\n \"w_scale\": %.9g", (double)w->scale);
-    if (q->kind == OP_LAYER_NORM || q->kind == OP_RMS_NORM)
-        fprintf(o.file, ",\n \"eps\": %.17g", q->eps);
-    if (q->kind == OP_COL_BLEND) fprintf(o.file, ",\n \"tau\": %.17g", q->tau);
-    if (q->rows)
-        fprintf(o.file, ",\n \"rows_per_group\": %lld", (long long)q->rows);
-    if (q->kind == OP_ATTENTION)
-        fprintf(o.file, ",\n \"scale\": %.17g", (double)q->attn.scale);
-    if (q->kind == OP_CONV)
-        fprintf(o.file, ",\n \"kernel\": [%d, %d, %d],\n \"stride\": %d,\n"
-                " \"pad_top\": %d,\n \"pad_left\": %d,\n \"up\": %d",
-                q->conv.kt, q->conv.kh, q->conv.kw, q->conv.stride,
-                q->conv.pad_top, q->conv.pad_left, q->conv.up);
-    if (q->kind == OP_ROPE)
-        fprintf(o.file, ",\n \"pairs\": [%lld, %lld, %lld]",
-                (long long)q->table->pairs[0], (long long)q->table->pairs[1],
-                (long long)q->table->pairs[2]);
+    case_write_numbers(o.file, q);
     fprintf(o.file, "\n}\n");
     return tt_out_finish(ctx, &o);
 }
@@ -230,7 +122,7 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "its limits");
     TT_TRY(cases_make_folder(ctx, dir));
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
-    TT_TRY(cases_write_inputs(ctx, path, q));
+    TT_TRY(case_write_inputs(ctx, path, q));
     snprintf(path, sizeof path, "%s/case.json", dir);
     TT_TRY(cases_write_json(ctx, path, q, from));
     call_run(ctx, ctx->ops, q, y);

@@ -4,7 +4,6 @@
  *
  * Holds   inputs come from a seed and from exact operations, so that equal
  *         digests mean equal results on any machine. */
-#include <fnmatch.h>
 #include <stdio.h>
 
 #include "io/io.h"
@@ -47,22 +46,15 @@ tt_status tt_digest_operators(tt_ctx *ctx, uint64_t seed, int64_t each,
 }
 
 /* What is kept of a run: a few hundred tensors of its many thousand. */
-static bool digest_wanted(const char *path)
-{
-    static const char *const glob[] = {
-        "*prompt_embeds", "*context", "*/x0", "*grab.score", "*grab.keep",
-        "*rgb/*", "*latent"};
-    for (size_t i = 0; i < sizeof glob / sizeof glob[0]; i++)
-        if (!fnmatch(glob[i], path, 0)) return true;
-    return false;
-}
+#define WANTED "*prompt_embeds,*context,*/x0,*grab.score,*grab.keep,*rgb/*,"   \
+               "*latent"
 
 static void digest_on_tap(void *user, const char *path, tt_dtype dtype,
                           int rank, const int64_t *dim, const void *data)
 {
     digest *d = user;
     char sha[65];
-    if (!digest_wanted(path)) return;
+    if (!tt_name_chosen(WANTED, path)) return;
     const tt_tensor t = tt_tensor_make(data, dtype, rank, dim);
     if (!tt_tensor_digest(d->ctx, sha, &t)) d->fn(d->user, "model", path, sha);
 }

@@ -4,6 +4,8 @@
 #ifndef TT_VALIDATE_OPCALLS_H
 #define TT_VALIDATE_OPCALLS_H
 
+#include <stdio.h>
+
 #include "validate/operators/call.h"
 
 /* What the inputs look like. */
@@ -56,6 +58,10 @@ void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
 uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
                    int64_t each, int64_t i);
 
+/* The call of a case folder: inputs.safetensors, and its numbers, members of
+ * case.json after others. */
+tt_status case_write_inputs(tt_ctx *ctx, const char *path, const op_call *q);
+void case_write_numbers(FILE *f, const op_call *q);
 /* The call of a case folder whose result has this shape, in ctx->scratch; false
  * where the folder holds none. */
 bool case_read(tt_ctx *ctx, op_call *q, const char *dir, const int64_t *dim,

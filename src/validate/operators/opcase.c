@@ -7,16 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The arrays' layout as a part of the case's name. */
-static const char *lay_name(int lay)
-{
-    static const char *const name[LAYS] = {
-        "", " unaligned", " wide", " unaligned wide", " in place",
-        " unaligned in place", " wide in place", " unaligned wide in place"};
-    return lay & LAY_SCALED ? " scaled weight"
-           : lay & LAY_HEAVY ? " large weights" : name[lay];
-}
-
 int lay_seen(op_kind op, int lay)
 {
     const bool rows = op == OP_ATTENTION || op == OP_MODULATE ||
@@ -30,9 +20,14 @@ int lay_seen(op_kind op, int lay)
 void op_case_name(char *out, size_t n, const op_case *c)
 {
     char sizes[96];
-    snprintf(out, n, "op.%s.%s %s seed %" PRIu64 "%s", op_name(c->op),
+    const int lay = lay_seen(c->op, c->lay);
+    snprintf(out, n, "op.%s.%s %s seed %" PRIu64 "%s%s%s%s%s", op_name(c->op),
              input_name(c->in), sizes_string(sizes, sizeof sizes, &c->sizes),
-             c->seed, lay_name(lay_seen(c->op, c->lay)));
+             c->seed, lay & LAY_ODD ? " unaligned" : "",
+             lay & LAY_WIDE ? " wide" : "",
+             lay & LAY_IN_PLACE ? " in place" : "",
+             lay & LAY_SCALED ? " scaled weight" : "",
+             lay & LAY_HEAVY ? " large weights" : "");
 }
 
 /* Operator and kind of input. */

@@ -21,66 +21,41 @@ typedef struct check {
     const tt_arith *arith;
     op_case at;
     bool large;          /* sizes_large, each once                            */
-    int64_t *unsteady;   /* cases whose second call gave other bits           */
+    candidate_tally *tally;
     watch *watch;
 } check;
 
-/* The verdict of a case, before it is known. */
-static void name_case(const check *k, tt_verdict *v)
-{
-    *v = (tt_verdict){.op = op_name(k->at.op)};
-    op_case_name(v->path, sizeof v->path, &k->at);
-}
-
-/* Run one case; v says how it went. got and want [n] stay in scratch. The
- * hint is found only when `why` is set: it takes many runs. */
-static void opcheck_run(const check *k, tt_verdict *v, double **got,
-                        double **want, bool why)
+/* Run one case: *c is the call, in scratch, and v says how it went. With `why`
+ * the hint is found: it takes many runs. */
+static void opcheck_run(const check *k, candidate_call *c, tt_verdict *v,
+                        bool why)
 {
     tt_ctx *ctx = k->ctx;
     op_call q;
+    char path[OP_CASE_NAME];
     static const int threads[] = {3, 7, 2, 1};
-    candidate_call c = {.ops = k->ops, .odd = k->at.lay & LAY_ODD,
-                        .twice = true, .threads = threads[k->at.seed % 4],
-                        .watch = k->watch};
+    *c = (candidate_call){.ops = k->ops, .odd = k->at.lay & LAY_ODD,
+                          .twice = true, .threads = threads[k->at.seed % 4],
+                          .watch = k->watch, .path = path, .hint = why,
+                          .tally = k->tally,
+                          .seed = k->at.seed, .cuts = k->at.in == IN_NORMAL
+                                                      || k->at.in == IN_OFFSET};
+    op_case_name(path, sizeof path, &k->at);
     call_make(ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
               k->at.lay);
     if (ctx->status) return;
-    const int64_t n = call_count(&q);
-    double *ours = tt_alloc(ctx, &ctx->scratch, n, sizeof *ours, "golden");
-    double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulated");
-    *want = tt_alloc(ctx, &ctx->scratch, n, sizeof **want, "oracle");
-    if (!ctx->status) call_double(ctx, arith_ours(k->arith), &q, ours);
-    if (ctx->status) return;
-    tt_verdict named;
-    name_case(k, &named);
-    c.path = named.path;
-    if (!candidate_run(ctx, &c, &q, ours)) return;
-    *got = c.got;
-    if (k->arith->bits) {
-        *want = ours;
-    } else {
-        call_wanted(ctx, &q, k->arith, *want);
-        call_emulate(ctx, &q, k->arith, *want, ours, e);
-    }
-    *v = named;
-    v->rank = call_shape(&q, v->dim);
-    if (!k->arith->bits)
-        verdict_check_call(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
-    tt_verdict_bits(v, k->arith, *got, ours, n);
-    if (v->outcome == TT_PASS && (k->at.in == IN_NORMAL
-                                  || k->at.in == IN_OFFSET))
-        hint_is_cut(ctx, &q, k->arith, *got, v);
-    candidate_verdict(ctx, &c, &q, k->arith, *got, *want, v, why);
-    *k->unsteady += c.unsteady;
+    double *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof *ours,
+                            "golden");
+    if (ours) call_double(ctx, arith_ours(k->arith), &q, ours);
+    if (!ctx->status) candidate_check(ctx, c, &q, k->arith, ours, v);
 }
 
 static bool fails(const check *k)
 {
     const tt_arena_mark mark = tt_arena_here(&k->ctx->scratch);
     tt_verdict v = {.outcome = TT_PASS};
-    double *got, *want;
-    opcheck_run(k, &v, &got, &want, false);
+    candidate_call c;
+    opcheck_run(k, &c, &v, false);
     tt_arena_reset(&k->ctx->scratch, mark);
     return v.outcome == TT_MISMATCH;
 }
@@ -114,33 +89,33 @@ static void reduce(check *k)
 
 /* A failure into the report, and as a folder where that is wanted. */
 static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
-                        const double *got, const double *want)
+                        const candidate_call *c)
 {
     op_call q;
-    tt_report_add(r, v, got, want);
+    tt_report_add(r, v, c->rows, c->want);
     if (!r || !r->wish.cases) return;
     call_make(k->ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
               k->at.lay);
-    case_keep(k->ctx, r, &q, &k->at, v, got);
+    case_keep(k->ctx, r, &q, &k->at, v, c->got);
 }
 
 /* A case that failed, made smaller, into the report. */
 static void report_failure(const check *k, tt_report *r, tt_verdict *v,
-                           double *got, double *want)
+                           const candidate_call *c)
 {
-    int64_t again = 0;                   /* its own calls count as no cases */
+    candidate_tally again = {0};         /* its own calls count as no cases */
     char sizes[96];
     check small = *k;
     tt_verdict less = {0};
-    double *less_got = NULL, *less_want = NULL;
-    small.unsteady = &again;
+    candidate_call at_last;
+    small.tally = &again;
     reduce(&small);
     /* A few elements can be explained by much: the hint is that of the case as
      * drawn, and the reduced one's only without. */
-    opcheck_run(&small, &less, &less_got, &less_want, !v->hint[0]);
+    opcheck_run(&small, &at_last, &less, !v->hint[0]);
     if (k->ctx->status) return;
     if (less.outcome != TT_MISMATCH) {
-        put_failure(k, r, v, got, want);
+        put_failure(k, r, v, c);
         return;
     }
     if (v->hint[0] && strcmp(less.path, v->path))
@@ -148,7 +123,7 @@ static void report_failure(const check *k, tt_report *r, tt_verdict *v,
                  sizes_string(sizes, sizeof sizes, &k->at.sizes));
     else if (v->hint[0])
         memcpy(less.hint, v->hint, sizeof less.hint);
-    put_failure(&small, r, &less, less_got, less_want);
+    put_failure(&small, r, &less, &at_last);
 }
 
 /* All rounds of one operator on one kind of input, or all its large sizes. */
@@ -163,12 +138,12 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         check k = *base;
         tt_verdict v = {0};
-        double *got = NULL, *want = NULL;
+        candidate_call c;
         if (!op_case_round(&k.at, base->at.op, base->at.in, seed, k.large, i))
             break;
-        opcheck_run(&k, &v, &got, &want, true);
+        opcheck_run(&k, &c, &v, true);
         if (v.outcome == TT_MISMATCH && !ctx->status) {
-            report_failure(&k, r, &v, got, want);
+            report_failure(&k, r, &v, &c);
             tt_arena_reset(&ctx->scratch, mark);
             return;                      /* one failure of a kind is enough */
         }
@@ -193,24 +168,21 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
 static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt, op_kind op)
 {
-    int64_t unsteady = 0;
+    candidate_tally n = {0};
     watch *w = r ? r->watch : NULL;
     for (int in = 0; in <= IN_KINDS && !ctx->status; in++) {
         const bool large = in == IN_KINDS;
         const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
                          .at = {.op = op, .in = large ? IN_NORMAL
                                                       : (op_input)in},
-                         .large = large, .unsteady = &unsteady, .watch = w};
+                         .large = large, .tally = &n, .watch = w};
         if (large && opt->small) continue;
         if (input_applies(op, k.at.in) && watch_may(w, op)
             && watch_enter(w, PART_OPERATORS, op * (IN_KINDS + 1) + in))
             check_kind(&k, r, opt->seed, large ? INT64_MAX : opt->rounds);
         tt_check_interrupt(ctx);
     }
-    if (unsteady)
-        tt_report_note(r, "%s is not reproducible: other bits at a second call "
-                       "with the same inputs and another number of threads, in "
-                       "%lld cases", op_name(op), (long long)unsteady);
+    candidate_note(r, op, &n, "cases");
 }
 
 /* The one case of this name, as it is. */
@@ -218,19 +190,19 @@ static tt_status check_one(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                            const tt_opcheck_options *opt)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    int64_t unsteady = 0;
+    candidate_tally n = {0};
     tt_verdict v = {0};
-    double *got = NULL, *want = NULL;
+    candidate_call c;
     check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
-               .unsteady = &unsteady, .watch = r ? r->watch : NULL};
+               .tally = &n, .watch = r ? r->watch : NULL};
     if (!op_case_read(&k.at, opt->one))
         return tt_fail(ctx, TT_EINVAL, "\"%s\" is no case of the operator "
                        "checks; expected a name as reports and --list give it, "
                        "\"op.silu.normal n=1 seed 1\"", opt->one);
     if (!watch_enter(k.watch, PART_OPERATORS, 0)) return ctx->status;
-    opcheck_run(&k, &v, &got, &want, true);
+    opcheck_run(&k, &c, &v, true);
     if (!ctx->status && v.outcome == TT_MISMATCH)
-        put_failure(&k, r, &v, got, want);
+        put_failure(&k, r, &v, &c);
     else if (!ctx->status)
         tt_report_add(r, &v, NULL, NULL);
     tt_arena_reset(&ctx->scratch, mark);
@@ -243,13 +215,15 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
     bool any = false;
     watched table;
     TT_TRY(ctx->status);
-    ops = watched_make(&table, r, ops);
+    const tt_ops *theirs = ops;
+    ops = watched_make(&table, r, theirs);
     if (r) r->apart = true;
     if (opt->one) return check_one(ctx, r, ops, opt);
     for (int op = 0; op < OP_KINDS; op++) {
         if (opt->only && strcmp(opt->only, op_name((op_kind)op))) continue;
         any = true;
-        check_op(ctx, r, ops, opt, (op_kind)op);
+        if (opt->only || ops_own(theirs, (op_kind)op))
+            check_op(ctx, r, ops, opt, (op_kind)op);
     }
     if (!any)
         return tt_fail(ctx, TT_EINVAL, "no operator is called \"%s\"; see "

@@ -225,20 +225,6 @@ static void conv(tt_ctx *ctx, const tt_conv_args *given, const conv_fault *f,
     }
 }
 
-static void plain_by_rows(const op_call *q, const void *f, double *out)
-{
-    switch (q->kind) {
-    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
-        plain_norm(q, f, out);
-        break;
-    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
-    case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
-        plain_columns(q, f, out);
-        break;
-    default: plain_elements(q, f, out);
-    }
-}
-
 void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
 {
     static const union none {
@@ -258,7 +244,14 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     case OP_ATTENTION: plain_attention(ctx, &q->attn, f, out); break;
     case OP_CONV: conv(ctx, &q->conv, f, out); break;
     case OP_ROPE: plain_rope(q, fault, out); break;
-    default: plain_by_rows(q, f, out);
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
+        plain_norm(q, f, out);
+        break;
+    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
+    case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
+        plain_columns(q, f, out);
+        break;
+    default: plain_elements(q, f, out);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

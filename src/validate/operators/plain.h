@@ -8,7 +8,6 @@
 #define TT_VALIDATE_PLAIN_H
 
 #include "ops/arith/arith.h"
-#include "ops/golden/golden.h"
 #include "validate/operators/call.h"
 
 /* ---- linear -------------------------------------------------------------- */
@@ -227,24 +226,24 @@ typedef struct column_fault {
 
 void plain_columns(const op_call *q, const column_fault *f, double *out);
 
-/* ---- products of a class, bit by bit (plain_class.c) --------------------- */
+/* ---- sums of a class, bit by bit (plain_class.c) ------------------------- */
 
 /* How a chain sums: tensor cores, pairs (vdp), two halves of a block (amx),
- * blocks (f32). */
+ * blocks of their own (f32). */
 typedef enum sum_order { SUM_CORE, SUM_PAIRS, SUM_HALVES, SUM_FLOAT } sum_order;
 enum { CORE_BLOCK_MOST = 32 };
 
-/* The right rules are {SUM_CORE, 8, 24, -132}, {SUM_CORE, 16, 25, -133},
- * {SUM_PAIRS}, {SUM_HALVES, 32} and {SUM_FLOAT, TT_DOT_BLOCK, .keep = true}. */
+/* All members but the first are whole numbers, so that a change of one is a
+ * place and a value (hint/classes.c). */
 typedef struct sum_rule {
     sum_order order;
     int block, bits;          /* products of a step, fraction bits kept       */
     int least;                /* exponent that a core goes by                 */
-    bool nearest;             /* a core's sum, not towards zero               */
-    bool flush;               /* a core's subnormal sums                      */
-    bool keep;                /* subnormal numbers of the others              */
-    bool even_first, unfused;
-    bool f16;                 /* the running sum                              */
+    int nearest;              /* a core's sum, not towards zero               */
+    int flush;                /* a core's subnormal sums                      */
+    int keep;                 /* subnormal numbers of the others              */
+    int even_first, unfused;
+    int f16;                  /* the running sum                              */
     int parts;                /* split-K, 0: not; whole tiles of ...          */
     int tile;                 /* ... so many terms, 0: 16                     */
 } sum_rule;
@@ -254,13 +253,6 @@ float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
                   const float *b, int64_t n);
 /* Terms of a part where a sum of n terms is split. */
 int64_t plain_part(const sum_rule *r, int64_t n);
-/* Factors in other formats, arith_cut_tf32 among them; none is flushed. */
-float plain_factor_bf16(float x);
-float plain_factor_tf32(float x);
-/* Does this class give every bit of `got`, the result of a linear layer or of
- * attention? */
-bool plain_class_gives(tt_ctx *ctx, const op_call *q, const golden_class *class,
-                       const double *got);
 
 /* ---- any of them --------------------------------------------------------- */
 

@@ -11,7 +11,6 @@
  * Calls are told apart by where they happen (ctx->path), the operator and a
  * count within that place: "block.3#linear.2" is the third linear layer of
  * block 3 (q, k, v, output, ... in the order of src/dit). */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "validate/isolate/watch.h"
 #include "validate/operators/candidate.h"
 #include "validate/operators/opcase.h"
-#include "validate/operators/sample.h"
 #include "validate/report/report.h"
 
 enum { HINTS_MOST = 8, TWICE_FIRST = 4 };
@@ -39,18 +37,15 @@ struct tt_shadow {
     char place[256];         /* ctx->path of the latest call                  */
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
     int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
-    int64_t calls[OP_KINDS]; /* in all                                        */
     int64_t kept[OP_KINDS];  /* failures                                      */
-    int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
+    int64_t sampled[OP_KINDS];
+    candidate_tally tally[OP_KINDS];
 };
 
 /* Small calls, and the first of each kind, are made twice. */
-static bool twice(tt_shadow *s, const op_call *q)
+static bool twice(const tt_shadow *s, const op_call *q)
 {
-    const bool yes = s->calls[q->kind]++ < TWICE_FIRST
-                     || call_cost(q) < TWICE_WORK;
-    s->twice[q->kind] += yes;
-    return yes;
+    return s->tally[q->kind].calls < TWICE_FIRST || call_cost(q) < TWICE_WORK;
 }
 
 static uint64_t shadow_seed_of(const char *path)
@@ -59,72 +54,21 @@ static uint64_t shadow_seed_of(const char *path)
     return spans_digest(&(op_spans){.n = 1, .at = {path}, .size = {n}});
 }
 
-/* The first failing call of each operator, as a case. */
-static void shadow_keep(tt_ctx *ctx, tt_shadow *s, const op_call *q,
-                        const tt_verdict *v, const double *got)
+static bool shadow_check(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                         candidate_call *c, const double *ours)
 {
-    if (v->outcome == TT_MISMATCH && !s->kept[q->kind]++)
-        case_keep(ctx, s->report, q, NULL, v, got);
-}
-
-/* Every bit of every row: no oracle is needed. */
-static void check_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
-                       const candidate_call *c, const double *ours,
-                       const char *path)
-{
-    tt_verdict v = {.op = op_name(q->kind)};
-    snprintf(v.path, sizeof v.path, "%s", path);
-    v.rank = call_shape(q, v.dim);
-    tt_verdict_bits(&v, s->arith, c->got, ours, call_count(q));
-    candidate_verdict(ctx, c, q, s->arith, c->got, ours, &v,
-                      v.outcome == TT_MISMATCH
-                          && s->hints[q->kind]++ < HINTS_MOST);
-    s->unsteady[q->kind] += c->unsteady;
-    tt_report_add(s->report, &v, c->got, ours);
-    shadow_keep(ctx, s, q, &v, c->got);
-}
-
-static void shadow_check(tt_ctx *ctx, tt_shadow *s, const op_call *q,
-                         const candidate_call *c, const double *ours,
-                         const char *path)
-{
-    sample part;
-    if (s->arith->bits) {
-        check_bits(ctx, s, q, c, ours, path);
-        return;
-    }
-    sample_take(ctx, &part, q, c->got, ours, shadow_seed_of(path));
-    const int64_t n = part.rows * part.width;
-    tt_verdict v = {.op = op_name(q->kind)};
-    double *want = tt_alloc(ctx, &ctx->scratch, n, sizeof *want, "oracle");
-    double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
-    if (ctx->status) return;
-    const double *g = sample_cut(ctx, &part, c->got);
-    sample_compute(ctx, &part, s->arith, NULL, NULL, want);
-    sample_compute(ctx, &part, s->arith, want, sample_cut(ctx, &part, ours), e);
-    if (ctx->status) return;
-    snprintf(v.path, sizeof v.path, "%s", path);
-    v.rank = call_shape(q, v.dim);
-    v.dim[0] = part.rows;
-    verdict_check_call(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
-    tt_verdict_bits(&v, s->arith, c->got, ours, call_count(q));
-    const bool look = v.outcome == TT_MISMATCH
-                      && s->hints[q->kind]++ < HINTS_MOST;
-    const int64_t worst = part.width ? v.m.worst / part.width : 0;
-    if (look && sample_single(ctx, &part, worst)) {
-        const int64_t at = worst * part.width, rows = v.dim[0];
-        v.dim[0] = 1;
-        candidate_verdict(ctx, c, &part.part, s->arith, g + at, want + at, &v,
-                          true);
-        v.dim[0] = rows;
-    } else {
-        candidate_verdict(ctx, c, &part.part, s->arith, g, want, &v, look);
-    }
-    sample_place(&part, &v);
-    s->sampled[q->kind] += part.row != NULL;
-    s->unsteady[q->kind] += c->unsteady;
-    tt_report_add(s->report, &v, g, want);
-    shadow_keep(ctx, s, q, &v, c->got);
+    tt_verdict v;
+    c->seed = shadow_seed_of(c->path);
+    c->hint = s->hints[q->kind] < HINTS_MOST;
+    if (!candidate_check(ctx, c, q, s->arith, ours, &v)) return false;
+    const bool wrong = v.outcome == TT_MISMATCH;
+    s->hints[q->kind] += wrong;
+    s->sampled[q->kind] += c->sampled;
+    tt_report_add(s->report, &v, c->rows, c->want);
+    /* the first failing call of each operator, as a case */
+    if (wrong && !s->kept[q->kind]++)
+        case_keep(ctx, s->report, q, NULL, &v, c->got);
+    return !ctx->status;
 }
 
 /* One call of the model. */
@@ -147,10 +91,11 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     candidate_call c = {.ops = at == &s->ops ? s->candidate
                                : tt_ops_class(s->candidate, at->cls),
                         .twice = twice(s, &q), .watch = s->watch,
-                        .path = path};
+                        .path = path, .tally = &s->tally[kind]};
     const char *only = s->report ? s->report->wish.only : NULL;
     const bool ask = watch_enter(s->watch, PART_CALLS, s->serial++)
                      && watch_may(s->watch, kind)
+                     && ops_own(s->theirs.ops, kind)
                      && (!only || !strcmp(only, path));
     void *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof(double),
                           "shadowed result");
@@ -158,12 +103,9 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     if (!ask && !ctx->status) memcpy(out, ours, call_out_bytes(&q));
     const double *wide = ctx->status || !ask ? NULL
                                              : call_widen(ctx, &q, ours);
-    if (wide && candidate_run(ctx, &c, &q, wide)) {
-        shadow_check(ctx, s, &q, &c, wide, path);
-        if (!ctx->status)
-            memcpy(out, s->adopt && !c.unsupported ? c.out : ours,
-                   call_out_bytes(&q));
-    }
+    if (wide && shadow_check(ctx, s, &q, &c, wide))
+        memcpy(out, s->adopt && !c.unsupported ? c.out : ours,
+               call_out_bytes(&q));
     ctx->ops = at;
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -229,12 +171,8 @@ static void shadow_say(const tt_shadow *s)
                            "to be judged whole; of those the first and last "
                            "row, the ones farthest from ours, and some between",
                            op_name((op_kind)i), (long long)s->sampled[i],
-                           (long long)s->calls[i]);
-        if (s->unsteady[i])
-            tt_report_note(s->report, "%s is not reproducible: other bits at a "
-                           "second call with the same inputs, in %lld of %lld "
-                           "calls", op_name((op_kind)i),
-                           (long long)s->unsteady[i], (long long)s->twice[i]);
+                           (long long)s->tally[i].calls);
+        candidate_note(s->report, (op_kind)i, &s->tally[i], "calls");
     }
 }
 

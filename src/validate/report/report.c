@@ -9,8 +9,6 @@
 #include <fnmatch.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <ctype.h>
 #include <string.h>
 
 #include "validate/isolate/mirror.h"
@@ -260,31 +258,17 @@ const tt_verdict *tt_report_first(const tt_report *r)
     return r ? r->failed : NULL;
 }
 
-/* Do both hints name the same mistake? Sizes of a case follow it. */
-static bool same_hint(const char *a, const char *b)
-{
-    const char *x = strstr(a, " (at "), *y = strstr(b, " (at ");
-    const size_t n = x ? (size_t)(x - a) : strlen(a);
-    return *a && n == (y ? (size_t)(y - b) : strlen(b)) && !strncmp(a, b, n);
-}
-
-/* The same but for numbers and the case that tells it best. */
+/* Do both hints name the same mistake, but for numbers and the case that tells
+ * it best, which follows it? */
 static bool alike(const char *a, const char *b)
 {
-    for (;;) {
-        char *after;
-        while (isdigit((unsigned char)*a)) {
-            strtod(a, &after);
-            a = after;
-        }
-        while (isdigit((unsigned char)*b)) {
-            strtod(b, &after);
-            b = after;
-        }
+    static const char number[] = "0123456789.";
+    for (;; a++, b++) {
+        a += strspn(a, number);
+        b += strspn(b, number);
         const char x = strncmp(a, " (at ", 5) ? *a : '\0';
         const char y = strncmp(b, " (at ", 5) ? *b : '\0';
         if (x != y || !x) return x == y;
-        a++, b++;
     }
 }
 
@@ -334,7 +318,7 @@ const tt_verdict *tt_report_largest(const tt_report *r)
         if (i->v.outcome == TT_MISMATCH && *i->v.op && i->v.ratio > v->ratio)
             v = &i->v;
     return v->ratio >= TIMES * first->ratio && v != first
-        && !same_hint(v->hint, first->hint) ? v : NULL;
+        && !(*v->hint && alike(v->hint, first->hint)) ? v : NULL;
 }
 
 bool tt_report_passed(const tt_report *r)

@@ -12,7 +12,8 @@
 
 #include "core/utf8.h"
 
-enum { SHOWN = 25 };     /* failures before the list is cut                   */
+enum { SHOWN = 25,       /* failures before the list is cut                   */
+       ABSENT = 3 };     /* those of them that are not there                  */
 
 static void text_put_number(FILE *f, double x)
 {
@@ -60,11 +61,13 @@ static void put_counts(FILE *f, const tt_report *r)
 /* Verdicts of one kind, cut after SHOWN; passes go with the failures. */
 static void put_list(FILE *f, const tt_report *r, bool skipped, bool all)
 {
-    int64_t shown = 0, hidden = 0;
+    int64_t shown = 0, hidden = 0, absent = 0;
     for (const verdict_item *i = r->first; i; i = i->next) {
         if (report_skipped(i->v.outcome) != skipped) continue;
         if (!all && i->v.outcome == TT_PASS) continue;
-        if (!all && shown >= SHOWN) {
+        absent += i->v.outcome == TT_MISSING;
+        if (!all && (shown >= SHOWN || (i->v.outcome == TT_MISSING
+                                        && absent > ABSENT))) {
             hidden++;
             continue;
         }

@@ -19,7 +19,7 @@ enum { COLUMN_LEAST = 16 };
 const char *tt_outcome_name(tt_outcome o)
 {
     static const char *const name[] = {"pass", "tie", "mismatch", "missing",
-                                       "misshapen", "not judged",
+                                       "misshapen", "not checked",
                                        "xfail", "unsupported"};
     return name[o];
 }
@@ -194,7 +194,7 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
     v->outcome = v->ratio > 1 ? TT_MISMATCH
                  : t.skipped && t.skipped == n ? TT_UNCHECKED : TT_PASS;
     if (t.skipped && v->outcome != TT_MISMATCH)
-        snprintf(v->hint, sizeof v->hint, "not judged: %lld of %lld values, "
+        snprintf(v->hint, sizeof v->hint, "not checked: %lld of %lld values, "
                  "which overflow f16", (long long)t.skipped, (long long)n);
     v->m.worst = t.worst;
     verdict_place(v);

@@ -26,7 +26,7 @@ function inTimes(x) {
 }
 
 function wrong(data, v) {
-  const bits = data.arith && data.arith.judged === 'by bits', m = v.metrics;
+  const bits = data.arith && data.arith.compared === 'by bits', m = v.metrics;
   const said = /[/#]/.test(v.path) || v.path.startsWith('op.');
   const out = [h('code', v.path), said && `: ${inWords(v.path)}`,
                v.op && !v.path.includes('#') && !v.path.startsWith('op.') && `, made by ${v.op}`];
@@ -54,7 +54,7 @@ function sentences(data) {
     if (largest !== null)
       out.push(h('p.lead', 'The largest failure is ', wrong(data, verdicts[largest])));
     if (fails > 1) out.push(h('p.lead', `${count(fails)} tensors are wrong. `,
-      verdicts[first].path.startsWith('op.') ? 'Operators are judged one by one, on right inputs.'
+      verdicts[first].path.startsWith('op.') ? 'Operators are checked one by one, on right inputs.'
       : 'What comes later in the order of execution may follow from the first: repair that one, and '
         + 'look again.'));
   } else if (!data.compared) {
@@ -75,7 +75,7 @@ function sentences(data) {
 }
 
 function limits({arith, slack}) {
-  return !arith ? [] : [['limits', arith.judged === 'by bits' ? `class ${arith.name}: ${arith.summary}`
+  return !arith ? [] : [['limits', arith.compared === 'by bits' ? `class ${arith.name}: ${arith.summary}`
     : `${slack} times what ${arith.name} errs on the same inputs (${arith.summary})`]];
 }
 
@@ -98,7 +98,7 @@ function validateHead(data) {
 // ---- rows ----------------------------------------------------------------------------------------
 
 function verdictRows(data, set) {
-  const bits = data.arith && data.arith.judged === 'by bits';
+  const bits = data.arith && data.arith.compared === 'by bits';
   return table(['tensor', 'times allowed', 'largest error', 'relative L2', 'shape',
                 `${bits ? 'first' : 'worst'} at`],
     set.map(v => [[v.outcome !== 'pass' && [h(`span.pill.${failing(v) ? 'bad' : 'tie'}`, v.outcome), ' '],
@@ -228,7 +228,7 @@ function rest(data) {
   const passed = data.verdicts.filter(v => v.outcome === 'pass');
   if (!others.length && !passed.length) return null;
   return [h('h2', 'Everything else'),
-    others.length > 0 && folded(`${count(others.length)} ties in selections, unsupported or not judged`,
+    others.length > 0 && folded(`${count(others.length)} ties in selections, unsupported or not checked`,
                                 verdictRows(data, others)),
     passed.length > 0 && folded(`${count(data.counts.pass)} passed`, verdictRows(data, passed)),
     more(data.left[1])];

@@ -402,7 +402,7 @@ static const opt_spec check_options[] = {
      "results: CASE.safetensors or CASE/got.safetensors for every CASE; "
      "CASE.unsupported says why there is none"},
     {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
-     "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
+     "what they were computed with: " VALIDATE_ARITHS " (default f32), checked "
      "by its limits; by every bit where a result and its case both name this "
      "class in their metadata (class)"},
     {OPT_TEXT, "case", 0, offsetof(check_settings, one), "NAME",

@@ -123,7 +123,7 @@ TT_OPS(SHADOW)
 static const tt_ops shadow_ops = {
     .abi = TT_ABI,
     .name = "shadow",
-    .summary = "judges a candidate call by call",
+    .summary = "checks a candidate call by call",
     TT_OPS(ENTRY)
 };
 
@@ -168,7 +168,7 @@ static void shadow_say(const tt_shadow *s)
     for (int i = 0; i < OP_KINDS; i++) {
         if (s->sampled[i])
             tt_report_note(s->report, "%s: %lld of %lld calls were too large "
-                           "to be judged whole; of those the first and last "
+                           "to be checked whole; of those the first and last "
                            "row, the ones farthest from ours, and some between",
                            op_name((op_kind)i), (long long)s->sampled[i],
                            (long long)s->tally[i].calls);

@@ -105,7 +105,7 @@ static void put_head(FILE *f, const tt_report *r)
     if (r->arith) {
         text(f, "{", "name", r->arith->name);
         text(f, ", ", "summary", r->arith->summary ? r->arith->summary : "");
-        text(f, ", ", "judged", r->arith->bits ? "by bits" : "by limits");
+        text(f, ", ", "compared", r->arith->bits ? "by bits" : "by limits");
         fputc('}', f);
     } else {
         fputs("null", f);

@@ -341,7 +341,7 @@ void report_headline(const tt_report *r, char *out, size_t n)
     const tt_verdict *v = r->failed, *most = tt_report_largest(r);
     char rest[160] = "", times[96] = "", first[520], largest[520];
     static const char *const other[OUTCOMES] = {
-        [TT_UNCHECKED] = "more were not judged", [TT_UNSUPPORTED] =
+        [TT_UNCHECKED] = "more were not checked", [TT_UNSUPPORTED] =
         "are unsupported", [TT_EXPECTED] = "fail as expected (--xfail)"};
     for (int o = 0; o < OUTCOMES; o++)
         if (other[o] && r->count[o])

@@ -78,7 +78,7 @@ static void put_list(FILE *f, const tt_report *r, bool skipped, bool all)
     }
     if (hidden)
         fprintf(f, "and %lld more%s\n", (long long)hidden,
-                skipped ? " that were not judged" : "");
+                skipped ? " that were not checked" : "");
 }
 
 /* Every curve by itself. */

@@ -13,24 +13,19 @@
 
 /* ---- metrics ------------------------------------------------------------- */
 
-#define TT_ULP_BINS 16
-
 /* One tensor against another. ULP are units of the last place of float32 at
  * the wanted value. Elements where both are the same NaN or infinity count as
  * equal; where only one is, they count in `broken` and in nothing else. */
 typedef struct tt_metrics {
     int64_t n;
-    double max_abs, rms, rel_l2;  /* rel_l2 = |got - want| / |want|           */
-    double snr_db, cosine, bias;  /* bias = mean(got - want)                  */
+    double max_abs, rel_l2;       /* rel_l2 = |got - want| / |want|           */
+    double snr_db, cosine;
     double top;                   /* max |want|                               */
-    double max_ulp, mean_ulp;
-    double q50, q90, q99, q999;   /* quantiles of |got - want|                */
+    double max_ulp;
     int64_t broken;               /* NaN or infinity on one side only         */
     int64_t nan, inf, denormal;   /* in got                                   */
     int64_t differ;               /* elements that are not equal              */
     int64_t worst;                /* index of max_abs, or of the first broken */
-    int64_t ulp[TT_ULP_BINS];     /* counts: equal, <= 0.5, <= 1, <= 2, ...,
-                                     the last bin takes the rest              */
 } tt_metrics;
 void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
                         int64_t n);

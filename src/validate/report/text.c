@@ -81,18 +81,15 @@ static void put_list(FILE *f, const tt_report *r, bool skipped, bool all)
                 skipped ? " that were not checked" : "");
 }
 
-/* Every curve by itself. */
+/* The points of several curves come in turn. */
 static void put_growth(FILE *f, const tt_report *r)
 {
-    for (const growth_item *i = r->growth; i; i = i->next) {
-        if (!report_curve_begins(r, i)) continue;
-        fprintf(f, "%s, relative L2 error of each chunk, and what the declared "
-                "arithmetic errs:\n", i->g.curve);
-        for (const growth_item *k = i; k; k = k->next)
-            if (!strcmp(k->g.curve, i->g.curve))
-                fprintf(f, "  chunk %3lld  %9.3g  %9.3g\n",
-                        (long long)k->g.chunk, k->g.rel_l2, k->g.earned);
-    }
+    if (r->growth)
+        fputs("relative L2 error of each chunk, and what the declared "
+              "arithmetic errs:\n", f);
+    for (const growth_item *i = r->growth; i; i = i->next)
+        fprintf(f, "  %s, chunk %3lld  %9.3g  %9.3g\n", i->g.curve,
+                (long long)i->g.chunk, i->g.rel_l2, i->g.earned);
 }
 
 tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,

@@ -119,8 +119,9 @@ void tt_report_grow(tt_report *r, const tt_growth *g);
 /* A line of context ("seed 1234", "cases 57"), in order. */
 void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
 /* What was run, for the head of the HTML page alone ("command", "tether
- * validate ..."), in order. `name` is kept, not copied. A note that is the name
- * and the text says the same and is left out of that page. */
+ * validate ..."), in order. `name` is kept, not copied; NULL: a line of
+ * context. One that is name and text says the same and is left out of that
+ * page. */
 void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     TT_PRINTF(3, 4);
 
@@ -232,10 +233,10 @@ const char *tt_tap_operators(const char *path);
  * Errors  TT_EINVAL: no such kind. */
 tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
                              int64_t each, const char *kind, bool kit);
-/* The tensors of a dump whose names match one of the globs (NULL-terminated),
- * as a file of their own; *count of them. */
+/* The tensors of a dump whose names match one of the globs, with commas, as a
+ * file of their own; *count of them. */
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
-                      const char *const *glob, int64_t *count);
+                      const char *globs, int64_t *count);
 
 /* ---- bits ---------------------------------------------------------------- */
 

@@ -128,7 +128,9 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
 
 /* ---- names --------------------------------------------------------------- */
 
-int64_t dump_number(const char *s, const char **end)
+/* The number at s, and *end after its digits; -1 when there is none. More than
+ * 2^31 - 1 counts as none: whoever goes on from it may add to it. */
+static int64_t dump_number(const char *s, const char **end)
 {
     int64_t n = 0;
     *end = s;

@@ -18,7 +18,6 @@ enum { SHOWN = 25,       /* failures before the list is cut                   */
 static void text_put_number(FILE *f, double x)
 {
     if (isnan(x)) fprintf(f, " %9s", "-");
-    else if (isinf(x)) fprintf(f, " %9s", x > 0 ? "inf" : "-inf");
     else fprintf(f, " %9.3g", x);
 }
 

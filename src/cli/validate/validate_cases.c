@@ -99,7 +99,8 @@ static const piece pieces[] = {
      false},
     {"vae", "VAE decoding of latent frame 0: denormalised latent in, every "
      "named point out",
-     "vae/frame.0/denorm", "vae/frame.0/[!d]*", false, false},     /* all but what is given */
+     "vae/frame.0/denorm",
+     "vae/frame.0/[!d]*", false, false},       /* all but what is given */
 };
 
 /* Numbers of `list` (an array, or an object's members with their keys). */

@@ -99,7 +99,9 @@ bool mirror_take(tt_report *r, const mirror_frame *f, const void *body,
         memcpy(&g, body, sizeof g);
         tt_report_grow(r, &g);
         break;
-    case MIRROR_NOTE: tt_report_fact(r, f->name, "%s", (const char *)body); break;
+    case MIRROR_NOTE:
+        tt_report_fact(r, f->name, "%s", (const char *)body);
+        break;
     case MIRROR_ARITH:
         memcpy(&arith, body, sizeof arith);
         tt_report_declare(r, arith);

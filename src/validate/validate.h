@@ -111,8 +111,8 @@ tt_report_wishes *tt_report_wish(tt_report *r);
 tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path);
 /* Copies the verdict. One that is TT_UNCHECKED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
- * failures of more than three elements) the error's map over (row, column) and
- * the histogram go into the HTML page. */
+ * failures of more than three elements) the error's map over (row, column) goes
+ * into the HTML page. */
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
                    const double *want);
 void tt_report_grow(tt_report *r, const tt_growth *g);

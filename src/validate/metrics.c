@@ -53,7 +53,6 @@ void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
                         int64_t n)
 {
     double ee = 0, gg = 0, ww = 0, gw = 0;
-    bool any = false;
     memset(m, 0, sizeof *m);
     m->n = n;
     for (int64_t i = 0; i < n; i++) {
@@ -61,11 +60,9 @@ void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
         if (!metrics_count(m, g, w, i)) continue;
         ee += d * d, gg += g * g, ww += w * w, gw += g * w;
         m->max_ulp = fmax(m->max_ulp, d / ulp_at(w));
-        any = true;
     }
-    if (!any) return;
     m->rel_l2 = ww > 0 ? sqrt(ee / ww) : ee > 0 ? INFINITY : 0;
     m->snr_db = ee > 0 ? ww > 0 ? 10 / 2.302585092994046 * tt_log(ww / ee)
                                 : -INFINITY : INFINITY;
-    m->cosine = gg > 0 && ww > 0 ? gw / sqrt(gg * ww) : ee > 0 ? 0 : 1;
+    m->cosine = gg > 0 && ww > 0 ? gw / sqrt(gg * ww) : !ee && !m->broken;
 }

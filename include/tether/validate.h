@@ -78,12 +78,10 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
  * those of the candidate's own on it, the oracle and the emulation, and adds a
  * verdict. Of a linear, attention or conv of more than some 17 million
  * multiply-adds rows are checked: the first, the last, those farthest from
- * ours, and some between. One at a time per context. With `adopt` its result
- * goes on (free running); each call is still checked on its own inputs. */
+ * ours, and some between. One at a time per context. */
 typedef struct tt_shadow tt_shadow;
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
-                         const tt_ops *candidate, const tt_arith *arith,
-                         bool adopt);
+                         const tt_ops *candidate, const tt_arith *arith);
 /* Sets ctx->ops back. */
 void tt_shadow_close(tt_ctx *ctx, tt_shadow *s);
 

@@ -5,7 +5,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tether/mathfn.h"
@@ -31,45 +30,6 @@ double value_distance(double a, double b)
     return isfinite(d) ? d : INFINITY;
 }
 
-int value_order(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Quantiles of the errors: sorted when few, of every s-th element else. */
-static void quantiles(tt_metrics *m, const double *got, const double *want,
-                      int64_t n)
-{
-    enum { SAMPLE = 1 << 16 };
-    const int64_t step = (n + SAMPLE - 1) / SAMPLE, most = n / step + 1;
-    double *e = malloc((size_t)most * sizeof *e);
-    int64_t k = 0;
-    for (int64_t i = 0; e && i < n; i += step) {
-        const double d = fabs(got[i] - want[i]);
-        if (isfinite(d)) e[k++] = d;
-    }
-    if (k) {
-        qsort(e, (size_t)k, sizeof *e, value_order);
-        m->q50 = e[k / 2];
-        m->q90 = e[k * 9 / 10];
-        m->q99 = e[k * 99 / 100];
-        m->q999 = e[k * 999 / 1000];
-    }
-    free(e);
-}
-
-/* bin 0: equal; bin i: at most 2^(i-2) ulp */
-static int ulp_bin(double u)
-{
-    int i = 0;
-    for (double top = 0.5; u > 0 && i < TT_ULP_BINS - 1; top *= 2) {
-        i++;
-        if (u <= top) break;
-    }
-    return i;
-}
-
 /* What counts at element i whether it is finite or not: false when one side
  * is not. */
 static bool metrics_count(tt_metrics *m, double g, double w, int64_t i)
@@ -92,27 +52,17 @@ static bool metrics_count(tt_metrics *m, double g, double w, int64_t i)
 void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
                         int64_t n)
 {
-    double ee = 0, gg = 0, ww = 0, gw = 0, sum = 0, ulps = 0;
-    int64_t k = 0;
+    double ee = 0, gg = 0, ww = 0, gw = 0;
     memset(m, 0, sizeof *m);
     m->n = n;
     for (int64_t i = 0; i < n; i++) {
         const double g = got[i], w = want[i], d = fabs(g - w);
         if (!metrics_count(m, g, w, i)) continue;
-        ee += d * d, gg += g * g, ww += w * w, gw += g * w, sum += g - w;
-        const double u = d / ulp_at(w);
-        m->max_ulp = fmax(m->max_ulp, u);
-        ulps += u;
-        m->ulp[ulp_bin(u)]++;
-        k++;
+        ee += d * d, gg += g * g, ww += w * w, gw += g * w;
+        m->max_ulp = fmax(m->max_ulp, d / ulp_at(w));
     }
-    if (!k) return;
-    m->rms = sqrt(ee / (double)k);
     m->rel_l2 = ww > 0 ? sqrt(ee / ww) : ee > 0 ? INFINITY : 0;
     m->snr_db = ee > 0 ? ww > 0 ? 10 / 2.302585092994046 * tt_log(ww / ee)
                                 : -INFINITY : INFINITY;
-    m->cosine = gg > 0 && ww > 0 ? gw / sqrt(gg * ww) : ee > 0 ? 0 : 1;
-    m->bias = sum / (double)k;
-    m->mean_ulp = ulps / (double)k;
-    quantiles(m, got, want, n);
+    m->cosine = gg > 0 && ww > 0 ? gw / sqrt(gg * ww) : !ee && !m->broken;
 }

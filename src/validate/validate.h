@@ -13,24 +13,19 @@
 
 /* ---- metrics ------------------------------------------------------------- */
 
-#define TT_ULP_BINS 16
-
 /* One tensor against another. ULP are units of the last place of float32 at
  * the wanted value. Elements where both are the same NaN or infinity count as
  * equal; where only one is, they count in `broken` and in nothing else. */
 typedef struct tt_metrics {
     int64_t n;
-    double max_abs, rms, rel_l2;  /* rel_l2 = |got - want| / |want|           */
-    double snr_db, cosine, bias;  /* bias = mean(got - want)                  */
+    double max_abs, rel_l2;       /* rel_l2 = |got - want| / |want|           */
+    double snr_db, cosine;
     double top;                   /* max |want|                               */
-    double max_ulp, mean_ulp;
-    double q50, q90, q99, q999;   /* quantiles of |got - want|                */
+    double max_ulp;
     int64_t broken;               /* NaN or infinity on one side only         */
     int64_t nan, inf, denormal;   /* in got                                   */
     int64_t differ;               /* elements that are not equal              */
     int64_t worst;                /* index of max_abs, or of the first broken */
-    int64_t ulp[TT_ULP_BINS];     /* counts: equal, <= 0.5, <= 1, <= 2, ...,
-                                     the last bin takes the rest              */
 } tt_metrics;
 void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
                         int64_t n);
@@ -116,16 +111,17 @@ tt_report_wishes *tt_report_wish(tt_report *r);
 tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path);
 /* Copies the verdict. One that is TT_UNCHECKED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
- * failures of more than three elements) the error's map over (row, column) and
- * the histogram go into the HTML page. */
+ * failures of more than three elements) the error's map over (row, column) goes
+ * into the HTML page. */
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
                    const double *want);
 void tt_report_grow(tt_report *r, const tt_growth *g);
 /* A line of context ("seed 1234", "cases 57"), in order. */
 void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
 /* What was run, for the head of the HTML page alone ("command", "tether
- * validate ..."), in order. `name` is kept, not copied. A note that is the name
- * and the text says the same and is left out of that page. */
+ * validate ..."), in order. `name` is kept, not copied; NULL: a line of
+ * context. One that is name and text says the same and is left out of that
+ * page. */
 void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     TT_PRINTF(3, 4);
 
@@ -237,10 +233,10 @@ const char *tt_tap_operators(const char *path);
  * Errors  TT_EINVAL: no such kind. */
 tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
                              int64_t each, const char *kind, bool kit);
-/* The tensors of a dump whose names match one of the globs (NULL-terminated),
- * as a file of their own; *count of them. */
+/* The tensors of a dump whose names match one of the globs, with commas, as a
+ * file of their own; *count of them. */
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
-                      const char *const *glob, int64_t *count);
+                      const char *globs, int64_t *count);
 
 /* ---- bits ---------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ enum { COLUMN_LEAST = 16 };
 const char *tt_outcome_name(tt_outcome o)
 {
     static const char *const name[] = {"pass", "tie", "mismatch", "missing",
-                                       "misshapen", "not judged",
+                                       "misshapen", "not checked",
                                        "xfail", "unsupported"};
     return name[o];
 }
@@ -94,7 +94,7 @@ static bool overflowed(double got, double want, double emul)
                            && signbit(got) == signbit(want));
 }
 
-/* Sums over the elements that are finite on all sides. */
+/* Sums over the elements, every `step`-th, that are finite on all sides. */
 typedef struct span {
     double want, emul, got;   /* squares of values, of both errors            */
     double worst;             /* max |emul - want|                            */
@@ -102,10 +102,10 @@ typedef struct span {
 } span;
 
 static span verdict_measure(const double *got, const double *want,
-                            const double *emul, int64_t n)
+                            const double *emul, int64_t n, int64_t step)
 {
     span s = {0};
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i += step) {
         const double e = fabs(emul[i] - want[i]), g = fabs(got[i] - want[i]);
         if (!isfinite(e) || !isfinite(g)) continue;
         s.want += want[i] * want[i];
@@ -174,7 +174,7 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
                       int64_t c)
 {
     tt_metrics_measure(&v->m, got, want, n);
-    const span all = verdict_measure(got, want, emul, n);
+    const span all = verdict_measure(got, want, emul, n, 1);
     const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
     tally t = {.worst = v->m.worst};
     v->earned = all.worst;
@@ -183,7 +183,8 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     for (int64_t r = 0; r < n; r += group) {
         const int64_t end = r + group < n ? r + group : n;
-        const span row = verdict_measure(got + r, want + r, emul + r, end - r);
+        const span row = verdict_measure(got + r, want + r, emul + r, end - r,
+                                         1);
         const double e = row_error(&row, rel);
         for (int64_t i = r; i < end; i++)
             check_value(v, &t, arith, got[i], want[i], emul[i], e, i);
@@ -194,7 +195,7 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
     v->outcome = v->ratio > 1 ? TT_MISMATCH
                  : t.skipped && t.skipped == n ? TT_UNCHECKED : TT_PASS;
     if (t.skipped && v->outcome != TT_MISMATCH)
-        snprintf(v->hint, sizeof v->hint, "not judged: %lld of %lld values, "
+        snprintf(v->hint, sizeof v->hint, "not checked: %lld of %lld values, "
                  "which overflow f16", (long long)t.skipped, (long long)n);
     v->m.worst = t.worst;
     verdict_place(v);
@@ -212,7 +213,7 @@ typedef struct slope {
 static void add_row(slope *s, const tt_arith *arith, const double *got,
                     const double *want, const double *emul, int64_t n)
 {
-    const span row = verdict_measure(got, want, emul, n);
+    const span row = verdict_measure(got, want, emul, n, 1);
     if (!(row.want > 0)) return;
     const double scale = (double)row.n / row.want;
     for (int64_t i = 0; i < n; i++) {
@@ -245,45 +246,25 @@ static double slope_ratio(const tt_arith *arith, const double *got,
     return own / (rel * (0.5 + 8 / sqrt(s.n)));
 }
 
-/* The columns [from, from + n) of c, n <= ROW_LEAST; the largest ratio. */
-static double column_ratio(const tt_arith *arith, const double *got,
-                           const double *want, const double *emul, int64_t rows,
-                           int64_t c, int64_t n, double rel)
-{
-    span s[ROW_LEAST] = {{0}};
-    double floor2[ROW_LEAST] = {0}, most = 0;
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t k = 0; k < n; k++) {
-            const int64_t i = r * c + k;
-            const double e = emul[i] - want[i], g = got[i] - want[i];
-            const double half = half_ulp(arith, want[i]);
-            if (!isfinite(e) || !isfinite(g)) continue;
-            s[k].want += want[i] * want[i];
-            s[k].emul += e * e;
-            s[k].got += g * g;
-            floor2[k] += half * half;
-        }
-    for (int64_t k = 0; k < n; k++) {
-        const double e2 = fmax(fmax(s[k].emul, rel * rel * s[k].want),
-                               floor2[k]);
-        if (e2 > 0)
-            most = fmax(most, sqrt(s[k].got / e2) / (TT_SLACK / 2));
-    }
-    return most;
-}
-
 static double columns_ratio(const tt_arith *arith, const double *got,
                             const double *want, const double *emul, int64_t n,
                             int64_t c)
 {
-    const span all = verdict_measure(got, want, emul, n);
+    const span all = verdict_measure(got, want, emul, n, 1);
     const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
     double most = 0;
     if (n / c < COLUMN_LEAST) return 0;
-    for (int64_t k = 0; k < c; k += ROW_LEAST)
-        most = fmax(most, column_ratio(arith, got + k, want + k, emul + k,
-                                       n / c, c, c - k < ROW_LEAST ? c - k
-                                       : ROW_LEAST, rel));
+    for (int64_t k = 0; k < c; k++) {
+        const span s = verdict_measure(got + k, want + k, emul + k, n - k, c);
+        double floor2 = 0;
+        for (int64_t i = k; i < n; i += c) {
+            const double half = half_ulp(arith, want[i]);
+            if (isfinite(emul[i] - want[i]) && isfinite(got[i] - want[i]))
+                floor2 += half * half;
+        }
+        const double e2 = fmax(fmax(s.emul, rel * rel * s.want), floor2);
+        if (e2 > 0) most = fmax(most, sqrt(s.got / e2) / (TT_SLACK / 2));
+    }
     return most;
 }
 

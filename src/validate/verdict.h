@@ -33,7 +33,5 @@ void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
 double value_distance(double a, double b);
 /* The same bits, whatever those of a NaN are. */
 bool value_same_bits(double a, double b);
-/* Ascending, for qsort. */
-int value_order(const void *a, const void *b);
 
 #endif

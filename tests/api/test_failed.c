@@ -101,7 +101,7 @@ static char text[256];
     GIVES(tt_report_json, c, NULL, "file")                                     \
     GIVES(tt_opcheck, c, NULL, c->ops, &(tt_opcheck_options){0})               \
     MAKES(tt_shadow_open, tt_shadow, c, &made, NULL, c->ops,                   \
-          tt_arith_find("f32"), false)                                         \
+          tt_arith_find("f32"))                                                \
     RUNS(tt_shadow_close, c, NULL)                                             \
     RUNS(tt_report_free, NULL)                                                 \
     RUNS(tt_report_passed, NULL)                                               \

@@ -400,7 +400,7 @@ static void test_classes(void)
            "its bits: %s", text_of(at("out")));
     const char *said_of = strstr(text_of(at("out")), " of ");
     expect(said_of && strstr(said_of, "tensors equal in every bit")
-           && strstr(text_of(at("r.json")), "\"judged\": \"by bits\"")
+           && strstr(text_of(at("r.json")), "\"compared\": \"by bits\"")
            && strstr(text_of(at("r.html")), " tensors equal in every bit."),
            "every report says it: %s", text_of(at("out")));
     expect(validate("validate --dump vdp --arith amx") == 0

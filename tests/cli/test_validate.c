@@ -387,7 +387,7 @@ static void test_compare(void)
 {
     put_report("right", "pass", "0.3");
     put_report("wrong", "mismatch", "5");
-    put_report("open", "not judged", "0");
+    put_report("open", "not checked", "0");
     put_file(at("empty.json"), "{\"schema\": \"tether-validate/1\", "
              "\"verdicts\": []}", 0644);
     put_file(at("number"), "{\"schema\": \"tether-validate/1\", "

@@ -232,7 +232,7 @@ def table(reports):
 
 def wrong(report):
     return [v for v in report.verdicts
-            if v["outcome"] not in ("pass", "tie", "not judged")]
+            if v["outcome"] not in ("pass", "tie", "not checked")]
 
 
 def main(tmp):

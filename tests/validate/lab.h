@@ -135,7 +135,7 @@ static inline void lab_model(lab *l, tt_report *report, const tt_ops *ops,
     tt_ctx *ctx = l->ctx;
     l->report = report;
     l->stop = 0;
-    if (!expect_ok(tt_shadow_open(ctx, &shadow, report, ops, arith, false),
+    if (!expect_ok(tt_shadow_open(ctx, &shadow, report, ops, arith),
                    "shadow"))
         return;
     if (first) {

@@ -246,7 +246,7 @@ static void test_astray(void)
             .arith = tt_arith_find("f32")}), "comparison");
         expect(tt_report_passed(r) == c[i].pass &&
                tt_report_count(r, TT_UNCHECKED) == c[i].unchecked,
-               "after a flip of ours, %d: %lld not judged", (int)c[i].f,
+               "after a flip of ours, %d: %lld not checked", (int)c[i].f,
                (long long)tt_report_count(r, TT_UNCHECKED));
         tt_report_free(r);
     }
@@ -771,7 +771,7 @@ static void test_nonfinite(void)
         tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 2, 2);
         expect(v.outcome == (skips ? TT_PASS : f16[i].outcome), "f16 %d",
                (int)i);
-        expect(skips == (strstr(v.hint, "not judged: 1 of 2") != NULL),
+        expect(skips == (strstr(v.hint, "not checked: 1 of 2") != NULL),
                "f16 %d says \"%s\"", (int)i, v.hint);
     }
     tt_verdict none = {.rank = 1, .dim = {0}};

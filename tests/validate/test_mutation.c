@@ -177,7 +177,7 @@ static bool runs_here(suite *s, const tt_ops *ops)
     if (tt_ops_find(ops->name) != ops) return true;
     const bool yes = tt_ops_use(s->ctx, ops->name) == TT_OK;
     if (!yes) {
-        skip("%s is not judged: %s", ops->name, tt_message(s->ctx));
+        skip("%s is not checked: %s", ops->name, tt_message(s->ctx));
         tt_clear(s->ctx);
     }
     s->ctx->ops = before;

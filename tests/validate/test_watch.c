@@ -219,7 +219,7 @@ static void expect_rows(const char *what, void (*call)(void), int64_t rows)
         char place[32];
         bad_row = bad[i];
         tt_report_new(ctx, &r, what, tt_arith_find("f32"));
-        expect_ok(tt_shadow_open(ctx, &s, r, &ops, tt_arith_find("f32"), false),
+        expect_ok(tt_shadow_open(ctx, &s, r, &ops, tt_arith_find("f32")),
                   "shadow");
         call();
         tt_shadow_close(ctx, s);

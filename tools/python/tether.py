@@ -302,7 +302,7 @@ class Library:
                 ("report_text", INT, (ctx, PTR, text, C.c_bool)),
                 ("report_json", INT, (ctx, PTR, text)),
                 ("opcheck", INT, (ctx, PTR, PTR, PTR)),
-                ("shadow_open", INT, (ctx, pp, PTR, PTR, PTR, C.c_bool)),
+                ("shadow_open", INT, (ctx, pp, PTR, PTR, PTR)),
                 ("shadow_close", None, (ctx, PTR)),
                 ("settings_set", INT, (ctx, PTR, text, text)),
                 ("settings_get", text, (PTR, text, PTR, C.c_size_t)),
@@ -913,7 +913,7 @@ def judge(op, result, *args, arith="f32", **given):
         with _report(ctx, op, declared) as r:
             shadow = PTR()
             ctx.call("shadow_open", C.byref(shadow), r, C.byref(table),
-                     declared, False)
+                     declared)
             ctx.operator(Ops.from_address(ctx.ctx.ops), op, call)
             ctx.c.tt_shadow_close(C.byref(ctx.ctx), shadow)
             ctx.see()
@@ -1065,7 +1065,7 @@ class Run:
             _report(self.ctx, "calls of Python operators", declared))
         shadow = PTR()
         self.ctx.call("shadow_open", C.byref(shadow), self._r,
-                      C.byref(_table(self.ctx, functions)), declared, False)
+                      C.byref(_table(self.ctx, functions)), declared)
         self._open.callback(self.c.tt_shadow_close, C.byref(self.ctx.ctx),
                             shadow)
 

@@ -26,7 +26,7 @@ function inTimes(x) {
 }
 
 function wrong(data, v) {
-  const bits = data.arith && data.arith.judged === 'by bits', m = v.metrics;
+  const bits = data.arith && data.arith.compared === 'by bits', m = v.metrics;
   const said = /[/#]/.test(v.path) || v.path.startsWith('op.');
   const out = [h('code', v.path), said && `: ${inWords(v.path)}`,
                v.op && !v.path.includes('#') && !v.path.startsWith('op.') && `, made by ${v.op}`];
@@ -54,7 +54,7 @@ function sentences(data) {
     if (largest !== null)
       out.push(h('p.lead', 'The largest failure is ', wrong(data, verdicts[largest])));
     if (fails > 1) out.push(h('p.lead', `${count(fails)} tensors are wrong. `,
-      verdicts[first].path.startsWith('op.') ? 'Operators are judged one by one, on right inputs.'
+      verdicts[first].path.startsWith('op.') ? 'Operators are checked one by one, on right inputs.'
       : 'What comes later in the order of execution may follow from the first: repair that one, and '
         + 'look again.'));
   } else if (!data.compared) {
@@ -75,7 +75,7 @@ function sentences(data) {
 }
 
 function limits({arith, slack}) {
-  return !arith ? [] : [['limits', arith.judged === 'by bits' ? `class ${arith.name}: ${arith.summary}`
+  return !arith ? [] : [['limits', arith.compared === 'by bits' ? `class ${arith.name}: ${arith.summary}`
     : `${slack} times what ${arith.name} errs on the same inputs (${arith.summary})`]];
 }
 
@@ -98,7 +98,7 @@ function validateHead(data) {
 // ---- rows ----------------------------------------------------------------------------------------
 
 function verdictRows(data, set) {
-  const bits = data.arith && data.arith.judged === 'by bits';
+  const bits = data.arith && data.arith.compared === 'by bits';
   return table(['tensor', 'times allowed', 'largest error', 'relative L2', 'shape',
                 `${bits ? 'first' : 'worst'} at`],
     set.map(v => [[v.outcome !== 'pass' && [h(`span.pill.${failing(v) ? 'bad' : 'tie'}`, v.outcome), ' '],
@@ -120,24 +120,31 @@ function failures(data) {
     all > FIRST_SHOWN && folded(`${count(all - FIRST_SHOWN)} more failures`,
       verdictRows(data, set.slice(FIRST_SHOWN)), more(data.left[0])),
     numbers.length > 0 && folded('Further numbers of the failures', table(['tensor', 'SNR, dB',
-      'cosine', 'mean ULP', 'max ULP', 'median error', '99 % error', 'limit at the worst row', 'NaN',
-      'Inf', 'denormal'], numbers.map(v => [h('code', v.path), ...['snr_db', 'cosine', 'mean_ulp',
-      'max_ulp', 'q50', 'q99'].map(k => number(v.metrics[k])),
-      data.arith ? number(data.slack * v.earned) : '\u2013', ...['nan', 'inf', 'denormal']
-      .map(k => v.metrics[k])])), more(set.length - numbers.length))];
+      'cosine', 'max ULP', 'limit at the worst row', 'different', 'NaN', 'Inf', 'denormal'],
+      numbers.map(v => [h('code', v.path), ...['snr_db', 'cosine', 'max_ulp']
+      .map(k => number(v.metrics[k])), data.arith ? number(data.slack * v.earned) : '\u2013',
+      ...['differ', 'nan', 'inf', 'denormal'].map(k => v.metrics[k])])), more(set.length - numbers.length))];
 }
 
 function operators(data) {
-  const all = data.operators;
-  if (!all || all.length < 2) return null;
+  const groups = new Map();
+  for (const v of data.verdicts) {
+    const g = groups.get(v.op) || {op: v.op, compared: 0, wrong: 0, worst: 0};
+    groups.set(v.op, g);
+    g.compared += failing(v) || v.outcome === 'pass' || v.outcome === 'tie';
+    g.wrong += failing(v);
+    if (v.metrics) g.worst = Math.max(g.worst, known(v.ratio) ? v.ratio : Infinity);
+  }
+  const all = [...groups.values()];
+  if (all.length < 2) return null;
   const order = [...all.filter(g => g.wrong), ...all.filter(g => !g.wrong)];
   const most = data.first === null ? 20 : 6;
   const rows = set => table(['operator', 'compared', 'wrong', 'worst, times allowed'], set.map(g =>
     [h('code', g.op || 'other tensors'), count(g.compared), g.wrong ? h('b.bad', count(g.wrong)) : '0',
-     [bar(known(g.worst) ? g.worst : 1, g.worst > 1 || !known(g.worst) ? 'bad' : ''),
-      known(g.worst) ? number(g.worst, 2) : '\u221e']]));
+     [bar(Math.min(g.worst, 1), g.worst > 1 ? 'bad' : ''),
+      isFinite(g.worst) ? number(g.worst, 2) : '\u221e']]));
   return [h('h2', 'By operator'), h('p', 'The worst error of each, in parts of what is allowed there: '
-    + 'more than 1 is wrong.'), rows(order.slice(0, most)),
+    + 'more than 1 is wrong.'), rows(order.slice(0, most)), more(data.left[0] + data.left[1]),
     order.length > most && folded(`${order.length - most} more operators`, rows(order.slice(most)))];
 }
 
@@ -165,31 +172,6 @@ function growth(data) {
     }))];
 }
 
-const WORDS = ['0', '', '1', '', '4', '', '16', '', '64', '', '256', '', '1024', '', '', '> 4096'];
-
-// Counts go up by tenfolds: a single element must be seen next to millions.
-function ulps(v) {
-  const counts = v.metrics.ulp, top = Math.max(9, ...counts);
-  const height = n => 110 * Math.log10(1 + n) / Math.log10(1 + top);
-  return drawn(width => {
-    const step = (width - 58) / counts.length;
-    const g = s('svg', {width, height: 160, role: 'img', 'aria-label': 'how large the error is'});
-    for (let n = 1; n <= top; n *= n * 100 > top || top < 1e5 ? 10 : 100)
-      g.append(s('line.g', {x1: 50, x2: width - 8, y1: 120 - height(n), y2: 120 - height(n)}),
-               s('text', {x: 44, y: 124 - height(n), 'text-anchor': 'end'}, number(n)));
-    counts.forEach((n, i) => {
-      if (n) g.append(s('rect', {x: 51 + i * step, width: Math.max(1, step - 2), y: 120 - height(n),
-                                 height: height(n), fill: colour(0)}, s('title', count(n))));
-      if (WORDS[i] && (step > 22 || (i % 4 === 2 && i < 12) || i === 15))
-        g.append(s('text', {x: 50 + (i + .5) * step, y: 137, 'text-anchor': i === 15 ? 'end' : 'middle'},
-                   WORDS[i]));
-    });
-    g.append(s('text.s', {x: width / 2, y: 155, 'text-anchor': 'middle'},
-               'error up to so many ULP of float32'));
-    return g;
-  }, 'How many elements err by how much');
-}
-
 // A cell: 0 no error, 255 not finite, else log2 of the error in eighths.
 function errorMap(data, v) {
   const {rows, cols, split, least, cells} = v.map, e = bytes(cells);
@@ -210,14 +192,14 @@ function errorMap(data, v) {
       }}),
     h('figcaption', some.length ? scale(number(size(lo), 2), number(size(hi), 2), viridis) : 'No finite '
       + 'error. ', limit && `The limit of the worst row is ${number(limit, 2)}. `,
-      e.includes(255) && 'Blue: NaN or infinity on one side only.'), ulps(v));
+      e.includes(255) && 'Blue: NaN or infinity on one side only.'));
 }
 
 function maps(data) {
   const set = data.verdicts.filter(v => v.map && v.metrics);
   if (!set.length) return null;
-  return [h('h2', 'Where the error is, and how large'),
-    h('p', 'Of each tensor the largest absolute error per place, then how many elements err by how much.'),
+  return [h('h2', 'Where the error is'),
+    h('p', 'Of each tensor the largest absolute error per place.'),
     h('div.plots', set.slice(0, 2).map(v => errorMap(data, v))),
     set.length > 2 && folded(`${set.length - 2} more tensors`, h('div.plots', set.slice(2)
       .map(v => errorMap(data, v))))];
@@ -228,7 +210,7 @@ function rest(data) {
   const passed = data.verdicts.filter(v => v.outcome === 'pass');
   if (!others.length && !passed.length) return null;
   return [h('h2', 'Everything else'),
-    others.length > 0 && folded(`${count(others.length)} ties in selections, unsupported or not judged`,
+    others.length > 0 && folded(`${count(others.length)} ties in selections, unsupported or not checked`,
                                 verdictRows(data, others)),
     passed.length > 0 && folded(`${count(data.counts.pass)} passed`, verdictRows(data, passed)),
     more(data.left[1])];

@@ -100,7 +100,7 @@ static const opt_command backend_command = {
     .summary = "a backend against the golden operators",
     .usage = "--backend FILE.so [--arith NAME] [-m DIR]",
     .intro = "Runs a plug-in's operators on random and pathological inputs, "
-             "then inside the model, where every call is judged on right "
+             "then inside the model, where every call is checked on right "
              "inputs: the first that fails is the mistake. Limits come from "
              "a float64 oracle and from the error the declared arithmetic "
              "must make. Without -m the small built-in model is used.",

@@ -77,30 +77,30 @@ static const opt_command export_command = {
 /* What starts a case and what it must give. */
 typedef struct piece {
     const char *name, *what;
-    const char *inputs[5], *expected[6];
+    const char *inputs, *expected;   /* globs */
     bool timed, one_pass;      /* of the transformer; of its first step only  */
 } piece;
 
 static const piece pieces[] = {
     {"block", "transformer block 0 on an empty cache: tokens, e0 [nt, 6, dim] "
      "and context in, every named point of the block out",
-     {"chunk.0/step.0/tokens", "chunk.0/step.0/e0", "context"},
-     {"chunk.0/step.0/block.0/*", "block.0/cross_attn.?"}, true, true},
+     "chunk.0/step.0/tokens,chunk.0/step.0/e0,context",
+     "chunk.0/step.0/block.0/*,block.0/cross_attn.?", true, true},
     {"forward", "one pass of the transformer on an empty cache: latent x and "
      "context in, flow out",
-     {"chunk.0/step.0/x", "context"},
-     {"chunk.0/step.0/flow", "chunk.0/step.0/tokens", "chunk.0/step.0/e",
-      "chunk.0/step.0/e0", "chunk.0/step.0/block.*/out"}, true, true},
+     "chunk.0/step.0/x,context",
+     "chunk.0/step.0/flow,chunk.0/step.0/tokens,chunk.0/step.0/e,"
+     "chunk.0/step.0/e0,chunk.0/step.0/block.*/out", true, true},
     {"rollout", "a rollout, one pass per step: the noisy latent x of every "
      "step (the clean one of the last) and context in, x0 and flow of every "
      "step and the scores and picks of the cache out",
-     {"chunk.*/step.*/x", "context"},
-     {"chunk.*/step.*/x0", "chunk.*/step.*/flow", "*grab.keep",
-      "*grab.score"}, true, false},
+     "chunk.*/step.*/x,context",
+     "chunk.*/step.*/x0,chunk.*/step.*/flow,*grab.keep,*grab.score", true,
+     false},
     {"vae", "VAE decoding of latent frame 0: denormalised latent in, every "
      "named point out",
-     {"vae/frame.0/denorm"},
-     {"vae/frame.0/[!d]*"}, false, false},     /* all but what is given */
+     "vae/frame.0/denorm",
+     "vae/frame.0/[!d]*", false, false},       /* all but what is given */
 };
 
 /* Numbers of `list` (an array, or an object's members with their keys). */
@@ -276,7 +276,6 @@ static tt_status put_ariths(tt_ctx *ctx, const char *dir)
 static tt_status export_kit(tt_ctx *ctx, const char *dir,
                             const export_settings *s)
 {
-    static const char *const weights[] = {"blocks.0.*", NULL};
     char model[4096], from[4200], to[1100];
     int64_t n;
     TT_TRY(model_find_builtin(ctx, model, sizeof model));
@@ -286,7 +285,7 @@ static tt_status export_kit(tt_ctx *ctx, const char *dir,
     snprintf(from, sizeof from, "%s/diffusion_pytorch_model.safetensors",
              model);
     snprintf(to, sizeof to, "%s/model_block/weights.safetensors", dir);
-    TT_TRY(tt_dump_cut(ctx, to, from, weights, &n));
+    TT_TRY(tt_dump_cut(ctx, to, from, "blocks.0.*", &n));
     TT_TRY(put_ariths(ctx, dir));
     TT_TRY(put_file(ctx, dir, "check.py", kit_check, sizeof kit_check));
     return put_file(ctx, dir, "example.py", kit_example, sizeof kit_example);
@@ -402,7 +401,7 @@ static const opt_spec check_options[] = {
      "results: CASE.safetensors or CASE/got.safetensors for every CASE; "
      "CASE.unsupported says why there is none"},
     {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
-     "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
+     "what they were computed with: " VALIDATE_ARITHS " (default f32), checked "
      "by its limits; by every bit where a result and its case both name this "
      "class in their metadata (class)"},
     {OPT_TEXT, "case", 0, offsetof(check_settings, one), "NAME",

@@ -104,7 +104,7 @@ static bool right(const tt_json *v)
 
 static bool wrong(const tt_json *v)
 {
-    return !right(v) && strcmp(tt_json_str(v, "outcome", ""), "not judged")
+    return !right(v) && strcmp(tt_json_str(v, "outcome", ""), "not checked")
         && strcmp(tt_json_str(v, "outcome", ""), "unsupported");
 }
 

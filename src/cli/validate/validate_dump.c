@@ -50,7 +50,7 @@ static const opt_spec options[] = {
     {OPT_READ, "f64", 0, offsetof(settings, f64), "PROGRAM",
      "the float64 program (default: tether-f64 next to this one)"},
     {OPT_FLAG, "free-only", 0, offsetof(settings, free_only), NULL,
-     "judge our runs as they are, without injecting their tensors"},
+     "check our runs as they are, without injecting their tensors"},
     {OPT_TEXT, "keep", 0, offsetof(settings, keep), "FOLDER",
      "leave our dumps in this folder"},
     VALIDATE_OUTPUT_OPTIONS(settings, out),

@@ -128,7 +128,9 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
 
 /* ---- names --------------------------------------------------------------- */
 
-int64_t dump_number(const char *s, const char **end)
+/* The number at s, and *end after its digits; -1 when there is none. More than
+ * 2^31 - 1 counts as none: whoever goes on from it may add to it. */
+static int64_t dump_number(const char *s, const char **end)
 {
     int64_t n = 0;
     *end = s;
@@ -270,9 +272,9 @@ static void say_coverage(dump_run *d, const tt_entry *const *order)
                        );
     if (*d->of[RUN_EXCUSED].name)
         tt_report_note(d->report, "a pick of frames is a tie, at %s: what it "
-                       "reaches and differs is not judged from files; a run of "
-                       "ours with theirs injected can (validate --dump FILE -- "
-                       "generate ...)", d->of[RUN_EXCUSED].name);
+                       "reaches and differs is not checked from files, but in "
+                       "a run of ours with theirs injected (validate --dump "
+                       "FILE -- generate ...)", d->of[RUN_EXCUSED].name);
     if (*d->of[RUN_EMULATED].name)
         tt_report_note(d->report, "our run in the declared arithmetic picks "
                        "other frames from %s on: no limit is known for what "

@@ -15,11 +15,6 @@ typedef struct dump_files {
 
 /* ---- names (dump.c) ------------------------------------------------------ */
 
-/* The number at s, after "chunk." or "step." of a name, and *end after its
- * digits; -1 when there is none. More than 2^31 - 1 counts as none: no one runs
- * as many chunks or steps, and whoever goes on from it may add to it. */
-int64_t dump_number(const char *s, const char **end);
-
 /* Where a name stands, -1 where it does not say. */
 typedef struct place {
     int64_t chunk, step, block, cache, admit, vae;

@@ -140,6 +140,12 @@ static bool find_keys(const named *t, round_of *r, mass_fault f)
     return true;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
 /* Queries of the pass, pooled into q [width]. */
 static bool pool_queries(const named *t, const round_of *r, mass_fault f,
                          double *q)
@@ -156,7 +162,7 @@ static bool pool_queries(const named *t, const round_of *r, mass_fault f,
     if (f != MASS_MAX && f != MASS_MEDIAN) return true;
     for (int64_t i = 0; column && i < r->width; i++) {
         for (int64_t k = 0; k < r->T; k++) column[k] = r->q[k * r->width + i];
-        qsort(column, (size_t)r->T, sizeof *column, value_order);
+        qsort(column, (size_t)r->T, sizeof *column, ascending);
         q[i] = f == MASS_MAX ? column[r->T - 1]
                : (column[(r->T - 1) / 2] + column[r->T / 2]) / 2;
     }

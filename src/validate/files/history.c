@@ -29,12 +29,8 @@
 /* Made before attention: of the pass's input alone, or of that of a block. */
 static bool before_attention(const place *p)
 {
-    static const char *const input[] = {"x", "tokens", NULL};
-    static const char *const projection[] = {"self_attn.q", "self_attn.k",
-                                             "self_attn.v", NULL};
-    const char *const *name = p->block < 0 ? input : projection;
-    while (*name && strcmp(*name, p->last)) name++;
-    return *name;
+    return tt_name_chosen(p->block < 0 ? "x,tokens" : "self_attn.[qkv]",
+                          p->last);
 }
 
 /* With everything given at every point only the memory itself stays another

@@ -198,9 +198,10 @@ static bool excused(const dump_run *d, tt_verdict *v, const pair *p,
 {
     if (v->m.broken || !history_reaches(d, run, p->ours->name)) return false;
     v->outcome = TT_UNCHECKED;
-    snprintf(v->hint, sizeof v->hint, "not judged: %s %.90s", run == RUN_EXCUSED
-             ? "it follows the tie at" : "our own run in the declared "
-             "arithmetic picks other frames from", d->of[run].name);
+    snprintf(v->hint, sizeof v->hint, "not checked: %s %.90s",
+             run == RUN_EXCUSED ? "it follows the tie at"
+             : "our own run in the declared arithmetic picks other frames from",
+             d->of[run].name);
     return true;
 }
 
@@ -431,7 +432,7 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
     pair p = {.ours = ours, .theirs = theirs};
     if (uncheckable(d, ours)) {
         v->outcome = TT_UNCHECKED;
-        snprintf(v->hint, sizeof v->hint, "not judged: no float64 reference");
+        snprintf(v->hint, sizeof v->hint, "not checked: no float64 reference");
         if (!d->opt->quiet) tt_report_add(d->report, v, NULL, NULL);
         return;
     }

@@ -88,12 +88,6 @@ static void take_verdict(tt_report *r, const char *body, size_t size)
     report_put(r, &v, map);
 }
 
-static void mirror_take_text(tt_report *r, const char *name, const char *text)
-{
-    if (name) tt_report_fact(r, name, "%s", text);
-    else tt_report_note(r, "%s", text);
-}
-
 bool mirror_take(tt_report *r, const mirror_frame *f, const void *body,
                  mirror_end *end)
 {
@@ -105,7 +99,9 @@ bool mirror_take(tt_report *r, const mirror_frame *f, const void *body,
         memcpy(&g, body, sizeof g);
         tt_report_grow(r, &g);
         break;
-    case MIRROR_NOTE: mirror_take_text(r, f->name, body); break;
+    case MIRROR_NOTE:
+        tt_report_fact(r, f->name, "%s", (const char *)body);
+        break;
     case MIRROR_ARITH:
         memcpy(&arith, body, sizeof arith);
         tt_report_declare(r, arith);

@@ -185,7 +185,7 @@ static void supervisor_give_up(supervisor *k, op_kind op)
     tt_verdict v = {.op = name_of(op), .outcome = TT_UNCHECKED};
     k->w.given_up[op] = true;
     snprintf(v.path, sizeof v.path, "%s", name_of(op));
-    snprintf(v.hint, sizeof v.hint, "not judged: its process %s %d time%s; %s "
+    snprintf(v.hint, sizeof v.hint, "not checked: its process %s %d time%s; %s "
              "is not called again", k->late ? "was ended" : "ended",
              k->w.deaths[op], k->w.deaths[op] == 1 ? "" : "s", name_of(op));
     report_put(k->report, &v, NULL);

@@ -118,26 +118,23 @@ static bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
 {
     c->why[0] = '\0';
     c->unsteady = c->unsupported = false;
-    c->out = result(ctx, c, q, garbage[0]);
-    if (!c->out) return false;
-    c->got = call_widen(ctx, q, c->out);
+    const void *first = result(ctx, c, q, garbage[0]);
+    if (!first) return false;
+    c->got = call_widen(ctx, q, first);
     if (!c->twice || *c->why || ctx->status) return !ctx->status;
     const int before = ctx->nthreads;
     if (c->threads) ctx->nthreads = c->threads;
-    void *second = result(ctx, c, q, garbage[1]);
+    const void *second = result(ctx, c, q, garbage[1]);
     ctx->nthreads = before;
     if (!second) return false;
-    if (*c->why || !memcmp(c->out, second, call_out_bytes(q)))
+    if (*c->why || !memcmp(first, second, call_out_bytes(q)))
         return !ctx->status;
     double *x = call_widen(ctx, q, second);
     if (ctx->status) return false;
     const int64_t n = call_count(q);
     /* two NaN of other bits are the same answer */
     c->unsteady = farthest(x, c->got, n) > 0;
-    if (farthest(x, ours, n) > farthest(c->got, ours, n)) {
-        c->out = second;
-        c->got = x;
-    }
+    if (farthest(x, ours, n) > farthest(c->got, ours, n)) c->got = x;
     return true;
 }
 

@@ -29,9 +29,8 @@ typedef struct candidate_call {
     bool hint;           /* the verdict's is found: it takes many runs        */
     candidate_tally *tally;
     /* found */
-    void *out;           /* its result, tt_real or double, in ctx->scratch    */
-    double *got;         /* [n] the same as double                            */
-    bool unsteady;       /* the second call gave other bits; `out` is the one
+    double *got;         /* [n] its result, in ctx->scratch                   */
+    bool unsteady;       /* the second call gave other bits; `got` is the one
                             of the two that is farther from ours              */
     bool unsupported;    /* it says so (TT_EUNSUPPORTED), and why             */
     char why[192];       /* it did what no operator may: a mismatch, however

@@ -15,7 +15,6 @@
  * Inputs are those of opcheck's generator, from the seed, or of a model. */
 #include <inttypes.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -222,7 +221,7 @@ void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
 /* ---- pieces of dumps ----------------------------------------------------- */
 
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
-                      const char *const *glob, int64_t *count)
+                      const char *globs, int64_t *count)
 {
     tt_file *f;
     tt_st_writer *w;
@@ -233,10 +232,8 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
             tt_st_meta(w, "class", tt_file_meta(f, "class"));
         for (int64_t i = 0; i < tt_file_count(f); i++) {
             const tt_entry *e = tt_file_entry(f, i);
-            bool match = false;
-            for (int k = 0; glob[k]; k++)
-                match = match || !fnmatch(glob[k], e->name, 0);
-            if (!match || !tt_tensor_packed(&e->t)) continue;
+            if (!tt_name_chosen(globs, e->name) || !tt_tensor_packed(&e->t))
+                continue;
             tt_st_open_tensor(w, e->name, e->t.dtype, e->t.rank, e->t.dim);
             tt_st_write(w, e->t.data, (size_t)tt_tensor_bytes(&e->t));
             ++*count;

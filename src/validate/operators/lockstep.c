@@ -168,7 +168,7 @@ static bool begins(tt_report *r, watch *w)
     if (!watch_enter(w, PART_CHUNKS, 0)) return false;
     watch_place(w, v.path);
     if (lost == OP_KINDS) return true;
-    snprintf(v.hint, sizeof v.hint, "not judged: no chunk can be made without "
+    snprintf(v.hint, sizeof v.hint, "not checked: no chunk can be made without "
              "%s", op_name(lost));
     tt_report_add(r, &v, NULL, NULL);
     return false;

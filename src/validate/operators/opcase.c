@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int lay_seen(op_kind op, int lay)
+/* The part of a layout that makes a difference to an operator. */
+static int lay_seen(op_kind op, int lay)
 {
     const bool rows = op == OP_ATTENTION || op == OP_MODULATE ||
                       op == OP_GATE_ADD;

@@ -17,8 +17,6 @@ typedef struct op_case {
 
 enum { OP_CASE_NAME = 224 };   /* bytes of a name, at most */
 
-/* The part of a layout that makes a difference to an operator. */
-int lay_seen(op_kind op, int lay);
 void op_case_name(char *out, size_t n, const op_case *c);
 /* False: no case has this name. */
 bool op_case_read(op_case *c, const char *name);

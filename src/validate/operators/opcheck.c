@@ -99,11 +99,33 @@ static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
     case_keep(k->ctx, r, &q, &k->at, v, c->got);
 }
 
-/* A case that failed, made smaller, into the report. */
-static void report_failure(const check *k, tt_report *r, tt_verdict *v,
-                           const candidate_call *c)
+/* A handful of values has no hint: that of another round of its kind may be
+ * taken. Its sizes; those of k itself else. */
+static op_sizes ask_others(const check *k, tt_verdict *v, uint64_t seed,
+                           int64_t rounds)
 {
-    candidate_tally again = {0};         /* its own calls count as no cases */
+    enum { HANDFUL = 8 };
+    candidate_tally again = {0};         /* these calls count as no cases */
+    check other = *k;
+    other.tally = &again;
+    for (int64_t i = 0; !v->hint[0] && v->m.n < HANDFUL && i < rounds
+         && op_case_round(&other.at, k->at.op, k->at.in, seed, k->large, i);
+         i++) {
+        tt_verdict o = {0};
+        candidate_call c;
+        opcheck_run(&other, &c, &o, true);
+        if (o.outcome == TT_MISMATCH && o.m.n >= HANDFUL)
+            memcpy(v->hint, o.hint, sizeof v->hint);
+    }
+    return other.at.sizes;
+}
+
+/* A case that failed, made smaller, into the report; `told` are the sizes of
+ * the one that has its hint. */
+static void report_failure(const check *k, tt_report *r, tt_verdict *v,
+                           const candidate_call *c, const op_sizes *told)
+{
+    candidate_tally again = {0};
     char sizes[96];
     check small = *k;
     tt_verdict less = {0};
@@ -118,9 +140,9 @@ static void report_failure(const check *k, tt_report *r, tt_verdict *v,
         put_failure(k, r, v, c);
         return;
     }
-    if (v->hint[0] && strcmp(less.path, v->path))
+    if (v->hint[0] && memcmp(told->v, small.at.sizes.v, sizeof told->v))
         snprintf(less.hint, sizeof less.hint, "%.120s (at %.60s)", v->hint,
-                 sizes_string(sizes, sizeof sizes, &k->at.sizes));
+                 sizes_string(sizes, sizeof sizes, told));
     else if (v->hint[0])
         memcpy(less.hint, v->hint, sizeof less.hint);
     put_failure(&small, r, &less, &at_last);
@@ -143,7 +165,8 @@ static void check_kind(const check *base, tt_report *r, uint64_t seed,
             break;
         opcheck_run(&k, &c, &v, true);
         if (v.outcome == TT_MISMATCH && !ctx->status) {
-            report_failure(&k, r, &v, &c);
+            const op_sizes told = ask_others(&k, &v, seed, rounds);
+            report_failure(&k, r, &v, &c, &told);
             tt_arena_reset(&ctx->scratch, mark);
             return;                      /* one failure of a kind is enough */
         }

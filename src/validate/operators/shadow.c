@@ -33,7 +33,7 @@ struct tt_shadow {
     tt_report *report;
     watch *watch;
     int64_t serial;          /* of the call                                   */
-    bool adopt, listening;
+    bool listening;
     char place[256];         /* ctx->path of the latest call                  */
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
     int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
@@ -104,8 +104,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     const double *wide = ctx->status || !ask ? NULL
                                              : call_widen(ctx, &q, ours);
     if (wide && shadow_check(ctx, s, &q, &c, wide))
-        memcpy(out, s->adopt && !c.unsupported ? c.out : ours,
-               call_out_bytes(&q));
+        memcpy(out, ours, call_out_bytes(&q));
     ctx->ops = at;
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -123,7 +122,7 @@ TT_OPS(SHADOW)
 static const tt_ops shadow_ops = {
     .abi = TT_ABI,
     .name = "shadow",
-    .summary = "judges a candidate call by call",
+    .summary = "checks a candidate call by call",
     TT_OPS(ENTRY)
 };
 
@@ -135,8 +134,7 @@ static void shadow_listen(void *user, const char *path, tt_dtype dtype,
 }
 
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
-                         const tt_ops *candidate, const tt_arith *arith,
-                         bool adopt)
+                         const tt_ops *candidate, const tt_arith *arith)
 {
     *out = NULL;
     TT_TRY(ctx->status);
@@ -154,7 +152,6 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->report = report;
     if (report) report->apart = true;
     s->watch = report ? report->watch : NULL;
-    s->adopt = adopt;
     s->listening = !ctx->tap;
     if (s->listening) ctx->tap = shadow_listen;
     ctx->ops = &s->ops;
@@ -168,7 +165,7 @@ static void shadow_say(const tt_shadow *s)
     for (int i = 0; i < OP_KINDS; i++) {
         if (s->sampled[i])
             tt_report_note(s->report, "%s: %lld of %lld calls were too large "
-                           "to be judged whole; of those the first and last "
+                           "to be checked whole; of those the first and last "
                            "row, the ones farthest from ours, and some between",
                            op_name((op_kind)i), (long long)s->sampled[i],
                            (long long)s->tally[i].calls);

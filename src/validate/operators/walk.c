@@ -116,7 +116,7 @@ tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
                             const tt_arith *arith, const tt_model_parts *m)
 {
     tt_shadow *s = NULL;
-    if (tt_shadow_open(ctx, &s, r, candidate, arith, false)) return ctx->status;
+    if (tt_shadow_open(ctx, &s, r, candidate, arith)) return ctx->status;
     walk_all(ctx, m);
     tt_shadow_close(ctx, s);
     if (!m->encoder_text)

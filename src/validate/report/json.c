@@ -42,15 +42,10 @@ static void put_metrics(FILE *f, const tt_metrics *m)
     fprintf(f, ",\n     \"metrics\": {\"n\": %lld", (long long)m->n);
 #define REAL(member) real(f, #member, m->member);
 #define WHOLE(member) whole(f, #member, m->member);
-    REAL(max_abs) REAL(rms) REAL(rel_l2) REAL(snr_db) REAL(cosine) REAL(bias)
-    REAL(top) REAL(max_ulp) REAL(mean_ulp)
-    REAL(q50) REAL(q90) REAL(q99) REAL(q999)
+    REAL(max_abs) REAL(rel_l2) REAL(snr_db) REAL(cosine) REAL(top) REAL(max_ulp)
     WHOLE(broken) WHOLE(nan) WHOLE(inf) WHOLE(denormal) WHOLE(differ)
     WHOLE(worst)
-    fputs(", \"ulp\": [", f);
-    for (int i = 0; i < TT_ULP_BINS; i++)
-        fprintf(f, "%s%lld", i ? ", " : "", (long long)m->ulp[i]);
-    fputs("]}", f);
+    fputc('}', f);
 }
 
 /* Eighths of powers of two: 31 octaves from `least` on. */
@@ -105,7 +100,7 @@ static void put_head(FILE *f, const tt_report *r)
     if (r->arith) {
         text(f, "{", "name", r->arith->name);
         text(f, ", ", "summary", r->arith->summary ? r->arith->summary : "");
-        text(f, ", ", "judged", r->arith->bits ? "by bits" : "by limits");
+        text(f, ", ", "compared", r->arith->bits ? "by bits" : "by limits");
         fputc('}', f);
     } else {
         fputs("null", f);
@@ -132,47 +127,6 @@ static void put_head(FILE *f, const tt_report *r)
     if (i) json_string(f, i->text);
     else fputs("null", f);
     fputs(",\n", f);
-}
-
-/* ---- by operator --------------------------------------------------------- */
-
-typedef struct group {
-    const char *op;
-    int64_t compared, wrong;
-    double worst;
-} group;
-
-/* Operators in order of appearance; 0 when there are too many. */
-static int find_groups(group *g, int most, const tt_report *r)
-{
-    int n = 0;
-    for (const verdict_item *i = r->first; i; i = i->next) {
-        int k = 0;
-        while (k < n && strcmp(g[k].op, i->v.op)) k++;
-        if (k == most) return 0;
-        if (k == n) g[n++] = (group){.op = i->v.op};
-        g[k].compared += !report_skipped(i->v.outcome);
-        g[k].wrong += report_failing(i->v.outcome);
-        if (i->v.m.n > 0 && i->v.ratio > g[k].worst) g[k].worst = i->v.ratio;
-    }
-    return n;
-}
-
-static void put_groups(FILE *f, const tt_report *r)
-{
-    enum { MOST = 64 };
-    group g[MOST];
-    const int n = find_groups(g, MOST, r);
-    fputs(",\n  \"operators\": ", f);
-    if (!n) fputs("null", f);
-    for (int i = 0; i < n; i++) {
-        text(f, i ? ",\n    {" : "[\n    {", "op", g[i].op);
-        whole(f, "compared", g[i].compared);
-        whole(f, "wrong", g[i].wrong);
-        real(f, "worst", g[i].worst);
-        fputc('}', f);
-    }
-    if (n) fputc(']', f);
 }
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -215,7 +169,6 @@ void report_json(FILE *f, const tt_report *r, bool page)
 {
     put_head(f, r);
     put_verdicts(f, r, page);
-    put_groups(f, r);
     fputs(",\n  \"growth\": [", f);
     for (const growth_item *i = r->growth; i; i = i->next) {
         text(f, i == r->growth ? "\n    {" : ",\n    {", "curve",

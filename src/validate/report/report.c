@@ -189,13 +189,6 @@ void tt_report_grow(tt_report *r, const tt_growth *g)
     r->growth_end = &i->next;
 }
 
-bool report_curve_begins(const tt_report *r, const growth_item *i)
-{
-    const growth_item *k = r->growth;
-    while (k != i && strcmp(k->g.curve, i->g.curve)) k = k->next;
-    return k == i;
-}
-
 /* A check says again what an earlier one said, and so does a process that goes
  * on after another one. */
 static bool said_before(const tt_report *r, const char *name, const char *text)
@@ -341,7 +334,7 @@ void report_headline(const tt_report *r, char *out, size_t n)
     const tt_verdict *v = r->failed, *most = tt_report_largest(r);
     char rest[160] = "", times[96] = "", first[520], largest[520];
     static const char *const other[OUTCOMES] = {
-        [TT_UNCHECKED] = "more were not judged", [TT_UNSUPPORTED] =
+        [TT_UNCHECKED] = "more were not checked", [TT_UNSUPPORTED] =
         "are unsupported", [TT_EXPECTED] = "fail as expected (--xfail)"};
     for (int o = 0; o < OUTCOMES; o++)
         if (other[o] && r->count[o])
@@ -376,31 +369,12 @@ void report_headline(const tt_report *r, char *out, size_t n)
 
 /* ---- maps ---------------------------------------------------------------- */
 
-/* Where the axes divide into rows and columns: as near to a square as it gets,
- * so [T, H, D] becomes tokens by heads, [F, C, h, w] frames and channels by
- * places. */
-static int report_split_axes(const tt_verdict *v)
-{
-    int best = v->rank < 2 ? 0 : 1;     /* a vector lies across              */
-    double least = INFINITY;
-    for (int s = 1; s < v->rank; s++) {
-        double rows = 1, cols = 1;
-        for (int i = 0; i < v->rank; i++)
-            *(i < s ? &rows : &cols) *= (double)v->dim[i];
-        const double skew = fabs(log(rows / cols));
-        if (skew < least) {
-            least = skew;
-            best = s;
-        }
-    }
-    return best;
-}
-
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want)
 {
     int64_t rows = 1, cols = 1;
-    const int split = report_split_axes(v);
+    /* [T, H, D]: tokens by heads; [F, C, h, w]: channels by places */
+    const int split = v->rank / 2;
     for (int i = 0; i < v->rank; i++)    /* the others may be anything then */
         if (v->dim[i] < 1) return NULL;
     if (v->m.n < MAP_LEAST) return NULL;

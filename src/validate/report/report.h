@@ -75,8 +75,6 @@ bool report_skipped(tt_outcome o);
 /* Characters of a path that name what was checked; the case, which differs
  * between runs, comes after them: "op.linear.tiny n=64 c=16 seed 1". */
 size_t report_name(const char *path);
-/* Is this the first point of its curve? The points of several come in turn. */
-bool report_curve_begins(const tt_report *r, const growth_item *i);
 
 /* Where a report goes: a file under a temporary name, or standard output. */
 typedef struct report_out {

@@ -18,7 +18,6 @@ enum { SHOWN = 25,       /* failures before the list is cut                   */
 static void text_put_number(FILE *f, double x)
 {
     if (isnan(x)) fprintf(f, " %9s", "-");
-    else if (isinf(x)) fprintf(f, " %9s", x > 0 ? "inf" : "-inf");
     else fprintf(f, " %9.3g", x);
 }
 
@@ -78,21 +77,18 @@ static void put_list(FILE *f, const tt_report *r, bool skipped, bool all)
     }
     if (hidden)
         fprintf(f, "and %lld more%s\n", (long long)hidden,
-                skipped ? " that were not judged" : "");
+                skipped ? " that were not checked" : "");
 }
 
-/* Every curve by itself. */
+/* The points of several curves come in turn. */
 static void put_growth(FILE *f, const tt_report *r)
 {
-    for (const growth_item *i = r->growth; i; i = i->next) {
-        if (!report_curve_begins(r, i)) continue;
-        fprintf(f, "%s, relative L2 error of each chunk, and what the declared "
-                "arithmetic errs:\n", i->g.curve);
-        for (const growth_item *k = i; k; k = k->next)
-            if (!strcmp(k->g.curve, i->g.curve))
-                fprintf(f, "  chunk %3lld  %9.3g  %9.3g\n",
-                        (long long)k->g.chunk, k->g.rel_l2, k->g.earned);
-    }
+    if (r->growth)
+        fputs("relative L2 error of each chunk, and what the declared "
+              "arithmetic errs:\n", f);
+    for (const growth_item *i = r->growth; i; i = i->next)
+        fprintf(f, "  %s, chunk %3lld  %9.3g  %9.3g\n", i->g.curve,
+                (long long)i->g.chunk, i->g.rel_l2, i->g.earned);
 }
 
 tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,

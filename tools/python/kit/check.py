@@ -123,7 +123,7 @@ def limits(got, want, emul, a, c, operator):
     worst = np.where(wrong, np.inf, np.where(fine, times, 0))
     ratio = max(worst.max(), np.sqrt(total(g * g, 1)) / most if most else 0)
     if skipped.all() and ratio <= 1:
-        return "not judged", ratio, 0, True
+        return "not checked", ratio, 0, True
     if operator and narrow:
         ratio = max(ratio, slope(got - want, emul - want, want, half, total,
                                  rows, count, group, form))
@@ -319,7 +319,7 @@ def test_case(path):
     v = verdict(path, importlib.import_module(env("PORT", "example")),
                 env("ARITH", "f32"),
                 pathlib.Path(env("SAVE")) if env("SAVE") else None)
-    if v is None or v[0] in ("unsupported", "not judged"):
+    if v is None or v[0] in ("unsupported", "not checked"):
         pytest.skip(f"{v[0]}: {v[2]}" if v else "no such function")
     if v[0] != "pass" and expected(path, env("XFAIL")):
         pytest.xfail(v[2])

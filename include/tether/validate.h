@@ -46,7 +46,7 @@ void tt_report_free(tt_report *r);
 /* True when something was compared and everything passed or tied. */
 bool tt_report_passed(const tt_report *r);
 
-/* Short text, versioned JSON ("schema": "tether-validate/1"), JUnit XML, one
+/* Short text, versioned JSON ("schema": "tether-validate/2"), JUnit XML, one
  * self-contained HTML page. `path` "-" is standard output. */
 tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
                          bool all);

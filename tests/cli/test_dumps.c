@@ -321,7 +321,7 @@ static void test_validate(void)
     expect(validate("validate --dump ours --json r.json --html r.html "
                     "--junit r.xml") == 0, "ours passes: %s%s", said,
            text_of(at("out")));
-    expect(strstr(text_of(at("r.json")), "tether-validate/1") && exists(
+    expect(strstr(text_of(at("r.json")), "tether-validate/2") && exists(
            at("r.html")) && exists(at("r.xml")), "reports");
     expect(strstr(text_of(at("out")), "free running") != NULL, "a curve");
     expect(validate("validate --dump bf16 --arith bf16") == 0,

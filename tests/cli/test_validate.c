@@ -368,7 +368,7 @@ static void test_again(void)
 static void put_report(const char *name, const char *outcome, const char *ratio)
 {
     char text[200];
-    snprintf(text, sizeof text, "{\"schema\": \"tether-validate/1\", "
+    snprintf(text, sizeof text, "{\"schema\": \"tether-validate/2\", "
              "\"verdicts\": [{\"path\": \"x\", \"outcome\": \"%s\", "
              "\"ratio\": %s}]}", outcome, ratio);
     put_file(at(name), text, 0644);
@@ -388,9 +388,9 @@ static void test_compare(void)
     put_report("right", "pass", "0.3");
     put_report("wrong", "mismatch", "5");
     put_report("open", "not checked", "0");
-    put_file(at("empty.json"), "{\"schema\": \"tether-validate/1\", "
+    put_file(at("empty.json"), "{\"schema\": \"tether-validate/2\", "
              "\"verdicts\": []}", 0644);
-    put_file(at("number"), "{\"schema\": \"tether-validate/1\", "
+    put_file(at("number"), "{\"schema\": \"tether-validate/2\", "
              "\"verdicts\": 5}", 0644);
     compares("right open", 1, "1 gone, 0 mended, 0 worse, 0 better");
     compares("open right", 0, "0 worse, 0 better");

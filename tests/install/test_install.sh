@@ -57,7 +57,7 @@ case $("$tether" --version) in *"compute type f64"*) double=yes ;; esac
 if [ -z "$double" ]; then   # no stored bits and no plug-ins of double precision
     check "validate --manifest" hidden "$tether" validate --manifest
     check "names of tensors" grep -q 'chunk.N/step.N/x0' "$root"/share/tether/names.*
-    check "the schema of reports" grep -q '"tether-validate/1"' \
+    check "the schema of reports" grep -q '"tether-validate/2"' \
         "$root/share/tether/validate.schema.json"
     check "a kit" hidden "$tether" validate export --kit kit
     check "its checker" test -s kit/check.py

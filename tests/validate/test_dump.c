@@ -486,7 +486,7 @@ static void test_reports(void)
     const tt_json *j = NULL;
     tt_arena mem = {0};
     expect_ok(tt_json_file(ctx, &mem, &j, at("r.json"), 1 << 20), "json");
-    expect(!strcmp(tt_json_str(j, "schema", ""), "tether-validate/1")
+    expect(!strcmp(tt_json_str(j, "schema", ""), "tether-validate/2")
            && !tt_json_bool(j, "passed", true), "schema and result");
     tt_arena_free(&mem);
     expect_ok(tt_report_text(ctx, r, at("r.txt"), true), "text");

@@ -801,7 +801,7 @@ for _op in OPS:
 # ---- judging --------------------------------------------------------------------
 
 class Report(dict):
-    """What `tether validate --json` says (schema tether-validate/1), and its
+    """What `tether validate --json` says (schema tether-validate/2), and its
     text: print it. True when everything passed."""
 
     def __init__(self, members, text=""):

@@ -24,7 +24,7 @@ typedef struct validate_outputs {
 #define VALIDATE_OUTPUT_OPTIONS(type, member)                                  \
     {OPT_GROUP, NULL, 0, 0, NULL, "Reports (an earlier one is replaced)"},     \
     {OPT_WRITE, "json", 0, offsetof(type, member.json), "FILE",                \
-     "schema tether-validate/1 (- is standard output)"},                       \
+     "schema tether-validate/2 (- is standard output)"},                       \
     {OPT_WRITE, "junit", 0, offsetof(type, member.junit), "FILE",              \
      "JUnit XML, for build servers"},                                          \
     {OPT_WRITE, "html", 0, offsetof(type, member.html), "FILE",                \

@@ -1,4 +1,4 @@
-/* json.c: the report for programs, schema "tether-validate/1".
+/* json.c: the report for programs, schema "tether-validate/2".
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -92,7 +92,7 @@ static void put_verdict(FILE *f, const tt_verdict *v, const error_map *map)
 static void put_head(FILE *f, const tt_report *r)
 {
     char line[HEADLINE];
-    fputs("  \"schema\": \"tether-validate/1\"", f);
+    fputs("  \"schema\": \"tether-validate/2\"", f);
     text(f, ",\n  ", "title", r->title);
     fputs(",\n  \"program\": {\"name\": \"tether\"", f);
     text(f, ", ", "version", tt_version());

@@ -232,8 +232,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
         conv_fault conv;
         attention_fault attention;
         norm_fault norm;
-        mix_fault mix;
-        element_form element;
+        element_fault element;
         column_fault column;
     } none;
     const void *f = fault ? fault : &none;
@@ -247,10 +246,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
         plain_norm(q, f, out);
         break;
-    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
-    case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
-        plain_columns(q, f, out);
-        break;
+    case OP_COL_MEAN: case OP_COL_MOMENT: plain_columns(q, f, out); break;
     default: plain_elements(q, f, out);
     }
     tt_arena_reset(&ctx->scratch, mark);

@@ -9,6 +9,7 @@
 
 #include "ops/arith/arith.h"
 #include "validate/operators/call.h"
+#include "validate/operators/forms.h"
 
 /* ---- linear -------------------------------------------------------------- */
 
@@ -164,53 +165,23 @@ typedef struct rope_fault {
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);
 
-/* ---- modulate and gate_add ----------------------------------------------- */
+/* ---- element-wise operators ---------------------------------------------- */
 
-typedef enum mix_form {
-    MIX_RIGHT, MIX_NOT,
-    MODULATE_SWAPPED, MODULATE_NO_ONE, MODULATE_NO_SHIFT, MODULATE_NO_SCALE,
-    MODULATE_SHIFT_FIRST, MODULATE_ONE_MINUS, MODULATE_MINUS_SHIFT,
-    MODULATE_SWAPPED_NO_ONE, MODULATE_DIVIDED,
-    GATE_NONE, GATE_ALONE, GATE_MINUS, GATE_X, GATE_PLUS_ONE, GATE_BOTH,
-    GATE_TWICE, GATE_TANH, GATE_SIGMOID, GATE_DOUBLE, GATE_HALF,
-    GATE_ONE_MINUS
-} mix_form;
 /* Which entry of scale, shift or gate a row uses. */
 typedef enum entry_fault {
     ENTRY_RIGHT, ENTRY_FIRST, ENTRY_LAST, ENTRY_NEXT, ENTRY_BEFORE,
     ENTRY_MODULO, ENTRIES
 } entry_fault;
 
-typedef struct mix_fault {
-    mix_form form;
+typedef struct element_fault {
+    element_form form;        /* forms.h                                      */
     entry_fault a, b;         /* of scale or gate, of shift                   */
     bool packed;              /* the stride between entries is taken for C    */
-} mix_fault;
+} element_fault;
 
-void plain_mix(const op_call *q, const mix_fault *f, double *out);
+void plain_elements(const op_call *q, const element_fault *f, double *out);
 
-/* ---- add, mul and activations -------------------------------------------- */
-
-#define PLAIN_ROOT_2_PI 0.7978845608028654
-typedef enum element_form {
-    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
-    ADD_ONE_PLUS, ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
-    GELU, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC, GELU_NO_ROOT,
-    GELU_2_PI, GELU_EXP_U, GELU_DOUBLE, GELU_SQUARE, GELU_ERF, GELU_QUICK,
-    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU, SOFTPLUS, MISH,
-    HARD_SILU, LEAKY_RELU
-} element_form;
-
-void plain_elements(const op_call *q, const element_form *f, double *out);
-
-/* ---- statistics of columns and the edit made of them --------------------- */
-
-typedef enum blend_fault {
-    BLEND_RIGHT, BLEND_INVERSE_TAU, BLEND_NOT, BLEND_FULL, BLEND_GAIN_INVERSE,
-    BLEND_NO_GAIN, BLEND_NO_MEAN, BLEND_NO_TARGET, BLEND_SWAPPED,
-    BLEND_KEEP_MEAN, BLEND_ADDED, BLEND_GAIN_ROOT, BLEND_GAIN_SQUARE,
-    BLEND_TAU_SQUARE, BLEND_TWICE
-} blend_fault;
+/* ---- statistics of columns ----------------------------------------------- */
 
 typedef struct column_fault {
     double factor;            /* of the result, when not 0                    */
@@ -221,38 +192,9 @@ typedef struct column_fault {
     bool counted;             /* a mean over the rows that take part          */
     bool first_twice;
     bool uncentred, distance; /* of the squares: no mean, no square           */
-    blend_fault blend;
 } column_fault;
 
 void plain_columns(const op_call *q, const column_fault *f, double *out);
-
-/* ---- sums of a class, bit by bit (plain_class.c) ------------------------- */
-
-/* How a chain sums: tensor cores, pairs (vdp), two halves of a block (amx),
- * blocks of their own (f32). */
-typedef enum sum_order { SUM_CORE, SUM_PAIRS, SUM_HALVES, SUM_FLOAT } sum_order;
-enum { CORE_BLOCK_MOST = 32 };
-
-/* All members but the first are whole numbers, so that a change of one is a
- * place and a value (hint/classes.c). */
-typedef struct sum_rule {
-    sum_order order;
-    int block, bits;          /* products of a step, fraction bits kept       */
-    int least;                /* exponent that a core goes by                 */
-    int nearest;              /* a core's sum, not towards zero               */
-    int flush;                /* a core's subnormal sums                      */
-    int keep;                 /* subnormal numbers of the others              */
-    int even_first, unfused;
-    int f16;                  /* the running sum                              */
-    int parts;                /* split-K, 0: not; whole tiles of ...          */
-    int tile;                 /* ... so many terms, 0: 16                     */
-} sum_rule;
-
-/* c + sum over k < n of a[k * step] b[k]. */
-float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
-                  const float *b, int64_t n);
-/* Terms of a part where a sum of n terms is split. */
-int64_t plain_part(const sum_rule *r, int64_t n);
 
 /* ---- any of them --------------------------------------------------------- */
 

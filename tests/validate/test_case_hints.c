@@ -19,8 +19,8 @@ typedef struct mistake {
 } mistake;
 
 static const mistake list[OP_KINDS] = {
-    [OP_LINEAR] = {&(linear_fault){.weight = WEIGHT_ROWS_BACK},
-                   "rows of the weight in reverse order"},
+    [OP_LINEAR] = {&(linear_fault){.weight = WEIGHT_HALVES},
+                   "halves of the inputs exchanged"},
     [OP_ATTENTION] = {&(attention_fault){.scaled = true, .scale = 1},
                       "logits are not scaled"},
     [OP_LAYER_NORM] = {&(norm_fault){.mean = MEAN_NONE},

@@ -48,7 +48,6 @@ struct tt_explain {
     char path[256];            /* under which calls are counted ...           */
     int nth[OP_KINDS];         /* ... of each kind                            */
     chain_other last_keys;     /* those under way                             */
-    tt_arena turn;             /* of chain.turn                               */
     int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
@@ -382,12 +381,7 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     e->like = keep_like(e, ctx, &q);
     if ((kind != OP_ROPE && kind != OP_ATTENTION)
         || call_cost(&q) > WORK_MOST) return;
-    if (kind == OP_ROPE && !e->done) {
-        tt_arena_free(&e->turn);
-        e->c.turn = q;
-        e->c.turn.pos = copy_of(ctx, &e->turn, q.pos,
-                                (size_t)(3 * q.n) * sizeof *q.pos);
-    }
+    if (kind == OP_ROPE && !e->done) take_other(ctx, &e->c.turn, &q);
     if (!here) keep_inputs(e, ctx, &q, nth);
 }
 
@@ -628,7 +622,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
         tt_arena_free(&e->c.block[i].mem);
     }
     for (int i = 0; i <= NEAR_MOST; i++) tt_arena_free(&e->c.near[i].mem);
-    tt_arena_free(&e->turn);
+    tt_arena_free(&e->c.turn.mem);
     tt_arena_free(&e->last_keys.mem);
     tt_arena_free(&e->lasting);
     if (e->emul) tt_file_close(e->emul);

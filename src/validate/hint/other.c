@@ -324,8 +324,8 @@ static void through_model(const other_array *a)
             try_array(a, " ", what);
         }
     }
-    if (c->turn.pos && c->turn.n * c->turn.c == a->n)
-        through(a, &c->turn, FORM_RIGHT, "is rotated (RoPE) as well");
+    if (c->turn.q.pos && c->turn.q.n * c->turn.q.c == a->n)
+        through(a, &c->turn.q, FORM_RIGHT, "is rotated (RoPE) as well");
 }
 
 static void other_operand(hint *h, const char *name, const tt_real *at,
@@ -414,20 +414,31 @@ static void other_split(hint *h)
     }
 }
 
-/* Keys and values of attention in another block. */
-static void other_keys(hint *h, const op_call *q, const chain_other *o)
+/* Keys and values of attention in another block, or of another prompt. */
+static void other_keys(hint *h, const chain_other *o, const char *whose,
+                       const char *path)
 {
-    const tt_attention_args *a = &o->q.attn;
-    const char *block = strstr(o->path, "block.");
-    op_call own = *q;
-    if (!block || a->N != own.attn.N || a->kv_stride != own.attn.kv_stride)
-        return;
+    const tt_attention_args *a = &o->q.attn, *mine = &h->q->attn;
+    op_call own = *h->q;
+    if (!path || a->N != mine->N || a->kv_stride != mine->kv_stride) return;
     for (int which = 3; which > 0; which--) {
-        own.attn.k = which & 1 ? a->k : q->attn.k;
-        own.attn.v = which & 2 ? a->v : q->attn.v;
-        hint_try_call(h, &own, "%s those of %s", (const char *[]){
-            "", "K are", "V are", "K and V are"}[which], block);
+        own.attn.k = which & 1 ? a->k : mine->k;
+        own.attn.v = which & 2 ? a->v : mine->v;
+        hint_try_call(h, &own, "%s those of %s%s", (const char *[]){
+            "", "K are", "V are", "K and V are"}[which], whose, path);
     }
+}
+
+static void keys_elsewhere(hint *h)
+{
+    const chain *c = h->chain;
+    for (int i = 0; i < c->blocks; i++)
+        other_keys(h, &c->block[i], "", strstr(c->block[i].path, "block."));
+    for (int i = 0; i < c->n; i++)
+        if (c->link[i].q.kind == OP_ROPE) return;  /* those are window.c's */
+    for (int i = c->others - 1; i >= 0; i--)
+        other_keys(h, &c->other[i], "another prompt, that of ",
+                   c->other[i].path);
 }
 
 static void other_weights(hint *h)
@@ -443,8 +454,7 @@ static void other_weights(hint *h)
         for (int at = 0; at < parts && !hint_settled(h); at++)
             if (k->like >= at && k->like - at + parts <= c->likes)
                 fused(h, &k->q, k->like - at, parts, at);
-    for (int i = 0; k->q.kind == OP_ATTENTION && i < c->blocks; i++)
-        other_keys(h, &k->q, &c->block[i]);
+    if (k->q.kind == OP_ATTENTION) keys_elsewhere(h);
 }
 
 static void other_results(hint *h)

@@ -31,8 +31,6 @@ static int64_t plain_weight_at(const linear_fault *f, int64_t c, int64_t k,
 {
     switch (f->weight) {
     case WEIGHT_TRANSPOSED: return k * o + c;
-    case WEIGHT_ROWS_BACK: return (o - 1 - c) * i + k;
-    case WEIGHT_NEIGHBOURS: return (c * i + k) ^ 1;
     case WEIGHT_HALVES: return c * i + (k + i / 2) % i;
     case WEIGHT_SPLIT: return c * i + k % f->split * (i / f->split)
                               + k / f->split;
@@ -57,20 +55,18 @@ static double plain_product(const linear_fault *f, const tt_real *x,
 {
     double s = 0;
     if (!f->narrow)
-        s = plain_dot(x + f->head, w + f->head, n - f->head - f->tail);
-    for (int64_t k = 0; f->narrow && k < n; k++)
+        return plain_dot(x + f->head, w + f->head, n - f->head - f->tail);
+    for (int64_t k = 0; k < n; k++)
         s = (double)tt_format_round(f->sums, (float)(
             s + (double)x[k] * (double)w[k]));
-    const int64_t k = f->twice - 1;
-    return k < 0 ? s : s + (double)x[k] * (double)w[k];
+    return s;
 }
 
 static double bias_of(const op_call *q, const linear_fault *f, int64_t r,
                       int64_t c)
 {
     const int64_t o = q->w->dim[0];
-    const int64_t at = f->first_bias ? 0 : f->row_bias ? r % o
-                                         : (c + o + f->shift) % o;
+    const int64_t at = f->row_bias ? r % o : (c + o + f->shift) % o;
     return q->b ? (1 + f->bias) * (double)q->b[at] : 0;
 }
 

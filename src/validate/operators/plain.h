@@ -15,8 +15,7 @@
 
 /* How the weight is read; WEIGHT_SPLIT: inputs [n, i / n] for [i / n, n]. */
 typedef enum weight_order {
-    WEIGHT_RIGHT, WEIGHT_TRANSPOSED, WEIGHT_ROWS_BACK, WEIGHT_NEIGHBOURS,
-    WEIGHT_HALVES, WEIGHT_SPLIT
+    WEIGHT_RIGHT, WEIGHT_TRANSPOSED, WEIGHT_HALVES, WEIGHT_SPLIT
 } weight_order;
 
 typedef struct linear_fault {
@@ -24,9 +23,8 @@ typedef struct linear_fault {
     int64_t split;            /* n of WEIGHT_SPLIT                            */
     double bias;              /* times that it is added too often             */
     int64_t shift;            /* channels to that whose bias is taken         */
-    bool first_bias, row_bias;/* the first channel's; of the row's number     */
+    bool row_bias;            /* that of the row's number                     */
     int64_t head, tail;       /* terms left out at the begin, at the end      */
-    int64_t twice;            /* a term, from 1 on, that is counted twice     */
     bool narrow;              /* sums are kept in `sums`                      */
     tt_format sums;
 } linear_fault;
@@ -109,16 +107,14 @@ void plain_logits(double *s, const tt_attention_args *a,
 
 typedef enum affine_fault {
     AFFINE_RIGHT, AFFINE_NONE, AFFINE_NO_BIAS, AFFINE_ONE_PLUS, AFFINE_TWICE,
-    AFFINE_BIAS_FIRST
+    AFFINE_BIAS_FIRST, AFFINE_FIRST_HEAD
 } affine_fault;
 /* What the mean is subtracted from: x, its square in the sum, or one alone. */
 typedef enum mean_fault {
     MEAN_RIGHT, MEAN_NONE, MEAN_OF_X, MEAN_OF_SQUARE, MEAN_BOTH
 } mean_fault;
 /* Elements that share a statistic. */
-typedef enum group_fault {
-    GROUP_ROW, GROUP_COLUMN, GROUP_HALF, GROUP_ALL
-} group_fault;
+typedef enum group_fault { GROUP_ROW, GROUP_COLUMN, GROUP_ALL } group_fault;
 typedef enum single_fault { SINGLE_NOT, SINGLE_SUMS, SINGLE_SQUARES }
     single_fault;
 
@@ -132,6 +128,7 @@ typedef struct norm_fault {
     double factor, floor;     /* in place of sqrt(C), 1e-12 of a channel norm */
     affine_fault affine;
     group_fault group;
+    int64_t heads;            /* that are normalised for themselves, 0: one   */
     int64_t part;             /* leading elements that alone are counted      */
     single_fault single;      /* float32 sums; of E[x^2] - E[x]^2 as well     */
 } norm_fault;

@@ -91,8 +91,6 @@ static int64_t tap_at(const tt_conv_args *p, tap_order order, int64_t n)
 #define AT(a_, u_, v_) ((((o * A + (a_)) * U + (u_)) * V + (v_)) * C + c)
     switch (order) {
     case TAPS_FLIPPED: return AT(a, fu, fv);
-    case TAPS_ROWS_BACK: return AT(a, fu, v);
-    case TAPS_COLUMNS_BACK: return AT(a, u, fv);
     case TAPS_TIME_BACK: return AT(fa, u, v);
     case TAPS_TRANSPOSED: return U == V ? AT(a, v, u) : n;
     case TAPS_CHANNELS_FIRST: return (((o * C + c) * A + a) * U + u) * V + v;
@@ -124,7 +122,6 @@ enum { MARGIN = 2 };
 static int64_t plain_within(picture_fault f, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n) return i;
-    if (f == EDGE_AROUND) return (i % n + n) % n;
     if (f == EDGE_REFLECTED && n > MARGIN)
         return i < 0 ? -i : 2 * (n - 1) - i;
     return i < 0 ? 0 : n - 1;

@@ -33,15 +33,14 @@ typedef struct linear_fault {
 
 /* Which tap stands where another belongs. */
 typedef enum tap_order {
-    TAPS_RIGHT, TAPS_FLIPPED, TAPS_ROWS_BACK, TAPS_COLUMNS_BACK, TAPS_TIME_BACK,
-    TAPS_TRANSPOSED, TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST,
-    TAPS_ALL_BACK, TAP_ORDERS
+    TAPS_RIGHT, TAPS_FLIPPED, TAPS_TIME_BACK, TAPS_TRANSPOSED,
+    TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST, TAPS_ALL_BACK,
+    TAP_ORDERS
 } tap_order;
 
 /* What stands beyond the edges of a picture, or how it is doubled. */
 typedef enum picture_fault {
-    PICTURE_RIGHT, EDGE_REPEATED, EDGE_REFLECTED, EDGE_AROUND, BILINEAR,
-    BILINEAR_CORNERS
+    PICTURE_RIGHT, EDGE_REPEATED, EDGE_REFLECTED, BILINEAR, BILINEAR_CORNERS
 } picture_fault;
 
 typedef struct conv_fault {

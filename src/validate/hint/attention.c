@@ -101,17 +101,12 @@ static void masks_and_sums(hint *h)
         {true, F(.sum = SUM_PLUS_ONE), "one is added to the sum of the weights "
          "(a zero logit takes part)"},
         {true, F(.sum = SUM_SIGMOID), "sigmoid instead of softmax"},
-        {true, F(.sum = SUM_SIGMOID_DIVIDED), "sigmoid instead of exp in the "
-         "softmax"},
     };
     HINT_TRY_EACH(h, list);
     for (int64_t n = 512; n >= 16; n /= 2)
         if (n < a->N)
             hint_try_fault(h, F(.block = n), "sums are not rescaled when the "
                            "maximum moves (blocks of %lld keys)", (long long)n);
-    for (int e = 8; e >= 2; e--)
-        hint_try_fault(h, F(.flush = pow(10, -e)),
-                       "softmax weights below 1e-%d are zero", e);
     for (int sum = 0; sum < 2; sum++) {
         hint_try_fault(h, F(.weight = TT_FMT_BF16, .weight_sum = sum != 0),
                        "softmax weights are rounded to bf16");

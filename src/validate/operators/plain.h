@@ -65,7 +65,7 @@ typedef enum bias_fault {
 
 typedef enum sum_fault {
     SUM_RIGHT, SUM_NONE, SUM_MEAN, SUM_UNDIVIDED, SUM_OVER_QUERIES,
-    SUM_OVERFLOW, SUM_PLUS_ONE, SUM_SIGMOID, SUM_SIGMOID_DIVIDED, SUM_HIDDEN_NAN
+    SUM_OVERFLOW, SUM_PLUS_ONE, SUM_SIGMOID, SUM_HIDDEN_NAN
 } sum_fault;
 
 typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
@@ -90,7 +90,6 @@ typedef struct attention_fault {
     sum_fault sum;
     tt_format weight;         /* format of the softmax weights ...            */
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
-    double flush;             /* smaller weights are zero                     */
     bool swap_kv;
     double cap;               /* logits are cap tanh(logit / cap), when not 0 */
     int64_t block;            /* keys; sums are not rescaled after it         */

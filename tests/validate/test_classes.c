@@ -154,17 +154,17 @@ static void expect_attention(const char *class, chain_fault f,
 
 static void test_attention(void)
 {
-    expect_attention("sm90", (chain_fault){16}, "");   /* no fault */
-    expect_attention("sm80", (chain_fault){8}, "");
-    expect_attention("vdp", (chain_fault){2}, "");
-    expect_attention("amx", (chain_fault){32}, "");
-    expect_attention("sm90", (chain_fault){16, .f16 = true},
+    expect_attention("sm90", (chain_fault){.block = 16}, "");   /* no fault */
+    expect_attention("sm80", (chain_fault){.block = 8}, "");
+    expect_attention("vdp", (chain_fault){.block = 2}, "");
+    expect_attention("amx", (chain_fault){.block = 32}, "");
+    expect_attention("sm90", (chain_fault){.block = 16, .f16 = true},
                      "sums are kept in f16");
-    expect_attention("sm80", (chain_fault){8, .parts = 2},
+    expect_attention("sm80", (chain_fault){.block = 8, .parts = 2},
                      "split-K: sums of 2 parts");
-    expect_attention("vdp", (chain_fault){1},
+    expect_attention("vdp", (chain_fault){.block = 1},
                      "the even product of a pair comes first");
-    expect_attention("amx", (chain_fault){16},
+    expect_attention("amx", (chain_fault){.block = 16},
                      "blocks of 16 products where 32 belong");
 }
 

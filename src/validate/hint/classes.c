@@ -49,12 +49,14 @@ static const struct change {
      "belong"},
     {OF(SM90), .unit = {16, 24, -133}, .what = "24 fraction bits where 25 "
      "belong"},
-    {OF(AMX), .unit = {16}, .what = "blocks of 16 products where 32 belong"},
-    {OF(VDP), .unit = {1}, .what = "the even product of a pair comes first"},
-    {OF(F32), .unit = {TT_DOT_BLOCK}, .unfused = true, .what = "products are "
-     "rounded before they are added"},
-    {OF(F32), .unit = {1 << 30}, .what = "one chain where blocks of 256 "
-     "belong"},
+    {OF(AMX), .unit = {.block = 16},
+     .what = "blocks of 16 products where 32 belong"},
+    {OF(VDP), .unit = {.block = 1},
+     .what = "the even product of a pair comes first"},
+    {OF(F32), .unit = {.block = TT_DOT_BLOCK}, .unfused = true,
+     .what = "products are rounded before they are added"},
+    {OF(F32), .unit = {.block = 1 << 30},
+     .what = "one chain where blocks of 256 belong"},
     {CORES | CHAINS, .f16 = true, .what = "sums are kept in f16"},
     {OF(SM90), {8, 25, -133}, .factor = factor_tf32, .what = TF32},
     {OF(SM90), {8, 25, -133}, .factor = arith_cut_tf32, .what = CUT},

@@ -43,7 +43,8 @@ static void linear_layout(hint *h, int64_t i)
     const hint_trial list[] = {
         {true, F(.weight = WEIGHT_TRANSPOSED),
          "weight transposed: read as [in, out]"},
-        {i % 2 == 0, F(.weight = WEIGHT_HALVES), "halves of the inputs exchanged"},
+        {i % 2 == 0, F(.weight = WEIGHT_HALVES),
+         "halves of the inputs exchanged"},
     };
     HINT_TRY_EACH(h, list);
     for (int64_t f = 2; f < i; f++)

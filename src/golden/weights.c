@@ -128,9 +128,8 @@ int weights_dim(const weights *f, int axis, const char *format, ...) {
 }
 
 static float widen_half(uint32_t half) {
-    const int e = half >> 10 & 31, m = half & 1023;
-    const float x = e == 31 ? (m ? NAN : INFINITY)
-                            : ldexpf((float)(e ? 1024 + m : m), (e ? e : 1) - 25);
+    const int e = half >> 10 & 31, m = (half & 1023) + (e ? 1024 : 0);
+    const float x = e == 31 ? (m > 1024 ? NAN : INFINITY) : ldexpf((float)m, (e ? e : 1) - 25);
     return half >> 15 ? -x : x;
 }
 

@@ -19,7 +19,7 @@ typedef struct class_mutant {
     const char *name, *cls, *what, *hint;
     int block, bits;
     int least;           /* exponent that a step goes by, 0: -133             */
-    bool nearest, flush, f16, tf32, even_first, keep;
+    bool f16, tf32, even_first;
     int parts;
 } class_mutant;
 
@@ -28,10 +28,6 @@ static const class_mutant class_mutants[] = {
      .block = 8, .bits = 25},
     {"SM90_BITS", "sm90", "24 fraction bits", "24 fraction bits where 25",
      .block = 16, .bits = 24},
-    {"SM90_NEAREST", "sm90", "sums rounded to nearest", "rounded to nearest",
-     .block = 16, .bits = 25, .nearest = true},
-    {"SM90_FLUSH", "sm90", "subnormal numbers flushed", "are flushed to zero",
-     .block = 16, .bits = 25, .flush = true},
     {"SM90_SPLIT", "sm90", "split-K in two", "split-K: sums of 2 parts",
      .block = 16, .bits = 25, .parts = 2},
     {"SM90_F16", "sm90", "sums kept in f16", "sums are kept in f16",
@@ -48,8 +44,6 @@ static const class_mutant class_mutants[] = {
      .block = 8, .bits = 24, .least = -132, .parts = 4},
     {"VDP_EVEN", "vdp", "the even product first", "even product of a pair",
      .even_first = true},
-    {"VDP_KEEP", "vdp", "subnormal numbers kept", "are not flushed to zero",
-     .keep = true},
     {"VDP_SPLIT", "vdp", "split-K in two", "split-K: sums of 2 parts",
      .parts = 2},
     {"AMX_ZEN", "amx", "class vdp", "it computes class vdp", .parts = 0},
@@ -65,7 +59,7 @@ static inline float cm_factor(const class_mutant *m, tt_real x)
 {
     const float y = tt_format_round(m->tf32 ? TT_FMT_TF32 : TT_FMT_BF16,
                                     (float)x);
-    return m->flush || (!m->bits && !m->keep) ? cm_flush(y) : y;
+    return m->bits ? y : cm_flush(y);
 }
 
 /* Exponent of a factor: zero and subnormal numbers have -126. */
@@ -77,9 +71,8 @@ static inline int cm_exponent(float x)
 static inline float cm_round(const class_mutant *m, double x)
 {
     float y = (float)x;
-    if (!m->nearest && fabs(x) < 0x1p128 && fabs((double)y) > fabs(x))
+    if (fabs(x) < 0x1p128 && fabs((double)y) > fabs(x))
         y = nextafterf(y, 0);
-    if (m->flush) y = cm_flush(y);
     return m->f16 ? tt_format_round(TT_FMT_F16, y) : y;
 }
 
@@ -104,10 +97,10 @@ static inline float cm_core(const class_mutant *m, float c, const float *x,
 }
 
 /* fma flushed as the x86 units do: by the size before the last rounding. */
-static inline float cm_fma(const class_mutant *m, float a, float b, float c)
+static inline float cm_fma(float a, float b, float c)
 {
     const double exact = (double)a * (double)b + (double)c;
-    if (!m->keep && fabs(exact) < 0x1.ffffffp-127)
+    if (fabs(exact) < 0x1.ffffffp-127)
         return copysignf(0, fmaf(a, b, c));
     return fmaf(a, b, c);
 }
@@ -125,7 +118,7 @@ static inline float cm_chain(const class_mutant *m, const float *x,
     for (int64_t k = 0; k < n; k += 2)
         for (int i = 0; i < 2; i++) {
             const int64_t at = m->even_first ? k + i : k + 1 - i;
-            c = cm_fma(m, at < n ? x[at] : 0, at < n ? w[at] : 0, c);
+            c = cm_fma(at < n ? x[at] : 0, at < n ? w[at] : 0, c);
         }
     return c;
 }

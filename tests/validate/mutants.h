@@ -152,7 +152,8 @@ X(CN_AXIS, "channel_norm", "normalised over rows", "wrong axis")               \
 X(LN_NO_BIAS, "layer_norm", "bias left out", "bias not applied")               \
 X(LN_LAST, "layer_norm", "last row 0.1 % too large", "only row")               \
 X(RMS_EPS, "rms_norm", "eps 1e-5", "eps is 1e-05")                             \
-X(RMS_HALVES, "rms_norm", "each half of the row for itself", "each half")      \
+X(RMS_HALVES, "rms_norm", "each half of the row for itself",                   \
+  "every one of 2 heads")                                                      \
 X(RMS_IN_PLACE, "rms_norm", "wrong where the output is the input",             \
   "only row|one element")                                                      \
 X(CN_FLOOR, "channel_norm", "floor of the norm 1e-4", "floor of 1e-4")         \

@@ -19,19 +19,19 @@ typedef struct mistake {
 } mistake;
 
 static const mistake list[OP_KINDS] = {
-    [OP_LINEAR] = {&(linear_fault){.weight = WEIGHT_ROWS_BACK},
-                   "rows of the weight in reverse order"},
+    [OP_LINEAR] = {&(linear_fault){.weight = WEIGHT_HALVES},
+                   "halves of the inputs exchanged"},
     [OP_ATTENTION] = {&(attention_fault){.scaled = true, .scale = 1},
                       "logits are not scaled"},
     [OP_LAYER_NORM] = {&(norm_fault){.mean = MEAN_NONE},
                        "mean not subtracted"},
     [OP_RMS_NORM] = {&(norm_fault){.affine = AFFINE_ONE_PLUS},
                      "weight is 1 + w"},
-    [OP_MODULATE] = {&(mix_fault){.form = MODULATE_SWAPPED},
+    [OP_MODULATE] = {&(element_fault){.form = MODULATE_SWAPPED},
                      "scale and shift exchanged"},
     [OP_ROPE] = {&(rope_fault){.halves = true}, "pairs are (j, j + D/2)"},
-    [OP_GELU_TANH] = {&(element_form){GELU_ERF}, "exact GELU (erf)"},
-    [OP_COL_BLEND] = {&(column_fault){.blend = BLEND_INVERSE_TAU},
+    [OP_GELU_TANH] = {&(element_fault){.form = GELU_ERF}, "exact GELU (erf)"},
+    [OP_COL_BLEND] = {&(element_fault){.form = BLEND_INVERSE_TAU},
                       "tau and 1 - tau exchanged"},
 };
 

@@ -156,7 +156,7 @@ static void places(void)
     EACH(t, h, d) if (d == 4) got[at(t, h, d)] *= -1;
     says("sign flipped, only channel 4 of 10");
     EACH(t, h, d) if (h == 2) got[at(t, h, d)] = 0.25 * want[at(t, h, d)];
-    says("only axis-1 slice 2 of 4: scaled by 0.25");
+    says("scaled by 0.25 = 1/4, only axis-1 slice 2 of 4");
     EACH(t, h, d)
         if (t == 2 || t == 7) got[at(t, h, d)] = want[at(9 - t, h, d)];
     says("2 and 7 are exchanged");

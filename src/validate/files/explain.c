@@ -44,11 +44,10 @@ struct tt_explain {
     tt_tap_fn tap;             /* whose place we take                         */
     void *tap_user;
     tt_arena arena;            /* of the chain                                */
-    tt_arena lasting;          /* of sums and tables of modulation            */
+    tt_arena lasting;          /* of theirs, and of weights                   */
     char path[256];            /* under which calls are counted ...           */
     int nth[OP_KINDS];         /* ... of each kind                            */
     chain_other last_keys;     /* those under way                             */
-    tt_arena turn;             /* of chain.turn                               */
     int like;                  /* of the call that is about to run            */
     size_t bytes;
     chain c;
@@ -382,12 +381,7 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     e->like = keep_like(e, ctx, &q);
     if ((kind != OP_ROPE && kind != OP_ATTENTION)
         || call_cost(&q) > WORK_MOST) return;
-    if (kind == OP_ROPE && !e->done) {
-        tt_arena_free(&e->turn);
-        e->c.turn = q;
-        e->c.turn.pos = copy_of(ctx, &e->turn, q.pos,
-                                (size_t)(3 * q.n) * sizeof *q.pos);
-    }
+    if (kind == OP_ROPE && !e->done) take_other(ctx, &e->c.turn, &q);
     if (!here) keep_inputs(e, ctx, &q, nth);
 }
 
@@ -528,19 +522,15 @@ static void explain_listen(tt_explain *e, tt_ctx *ctx)
     }
 TT_OPS(RECORD)
 
-/* Theirs of that name, as [n] doubles of its own. */
+/* Theirs of that name, [n]. */
 static void read_theirs(tt_ctx *ctx, tt_explain *e, const char *theirs)
 {
     tt_file *f = NULL;
     if (tt_file_open(ctx, &f, theirs)) return;
     const tt_entry *t = tt_file_find(f, e->name);
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const double *x = t && tt_dtype_is_real(t->t.dtype)
-                          ? tt_read_double(ctx, &ctx->scratch, &t->t) : NULL;
-    e->n = x ? tt_tensor_count(&t->t) : 0;
-    e->got = x ? malloc((size_t)e->n * sizeof *x) : NULL;
-    if (e->got) memcpy(e->got, x, (size_t)e->n * sizeof *x);
-    tt_arena_reset(&ctx->scratch, mark);
+    if (t && tt_dtype_is_real(t->t.dtype))
+        e->got = tt_read_double(ctx, &e->lasting, &t->t);
+    if (e->got) e->n = tt_tensor_count(&t->t);
     tt_file_close(f);
 }
 
@@ -628,10 +618,9 @@ void tt_explain_close(tt_explain *e, tt_report *r)
         tt_arena_free(&e->c.block[i].mem);
     }
     for (int i = 0; i <= NEAR_MOST; i++) tt_arena_free(&e->c.near[i].mem);
-    tt_arena_free(&e->turn);
+    tt_arena_free(&e->c.turn.mem);
     tt_arena_free(&e->last_keys.mem);
     tt_arena_free(&e->lasting);
     if (e->emul) tt_file_close(e->emul);
-    free(e->got);
     free(e);
 }

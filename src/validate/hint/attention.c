@@ -21,9 +21,6 @@ static void scales(hint *h)
         {1 / sqrt(D), "logits are scaled by 1/sqrt(D)"},
         {1 / D, "logits are scaled by 1/D instead of 1/sqrt(D)"},
         {1 / sqrt(D * (double)a->H), "logits are scaled by 1/sqrt(H*D)"},
-        {1 / sqrt(2 * D), "logits are scaled by 1/sqrt(2D)"},
-        {1 / sqrt(D / 2), "logits are scaled by 1/sqrt(D/2)"},
-        {1 / sqrt((double)a->N), "logits are scaled by 1/sqrt(N)"},
         {sqrt(D), "logits are scaled by sqrt(D)"},
         {s * 0.6931471805599453, "2^x where exp(x) belongs (log2(e) missing)"},
         {s * 1.4426950408889634, "log2(e) applied though exp is natural"},
@@ -80,8 +77,6 @@ static void masks_and_sums(hint *h)
         {mask, F(.mask = MASK_INVERTED), "key mask inverted"},
         {mask, F(.longer = 1), "1 masked key takes part: length too long"},
         {mask, F(.longer = -1), "1 valid key is masked: length too short"},
-        {mask, F(.longer = 2), "2 masked key takes part: length too long"},
-        {mask, F(.longer = -2), "2 valid key is masked: length too short"},
         {bias, F(.bias = BIAS_NONE), "relative bias ignored"},
         {bias, F(.bias = BIAS_TRANSPOSED), "relative bias transposed (i - j)"},
         {bias, F(.bias = BIAS_EARLY), "relative bias off by one (j - i - 1)"},
@@ -106,17 +101,12 @@ static void masks_and_sums(hint *h)
         {true, F(.sum = SUM_PLUS_ONE), "one is added to the sum of the weights "
          "(a zero logit takes part)"},
         {true, F(.sum = SUM_SIGMOID), "sigmoid instead of softmax"},
-        {true, F(.sum = SUM_SIGMOID_DIVIDED), "sigmoid instead of exp in the "
-         "softmax"},
     };
     HINT_TRY_EACH(h, list);
     for (int64_t n = 512; n >= 16; n /= 2)
         if (n < a->N)
             hint_try_fault(h, F(.block = n), "sums are not rescaled when the "
                            "maximum moves (blocks of %lld keys)", (long long)n);
-    for (int e = 8; e >= 2; e--)
-        hint_try_fault(h, F(.flush = pow(10, -e)),
-                       "softmax weights below 1e-%d are zero", e);
     for (int sum = 0; sum < 2; sum++) {
         hint_try_fault(h, F(.weight = TT_FMT_BF16, .weight_sum = sum != 0),
                        "softmax weights are rounded to bf16");

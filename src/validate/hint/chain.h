@@ -82,7 +82,7 @@ typedef struct chain {
     chain_near near[NEAR_MOST + 1];    /* a ring; at nears % NEAR_MOST; last
                                           the projected time                  */
     int nears;
-    op_call turn;            /* the latest rope call; pos NULL: none          */
+    chain_other turn;        /* the latest rope call; pos NULL: none          */
     int64_t tried;           /* mistakes                                      */
     int64_t trials;          /* that may still be made of arrays in any order */
 } chain;

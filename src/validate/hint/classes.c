@@ -15,25 +15,10 @@
 
 #ifndef TT_REAL_DOUBLE
 
-#include <stddef.h>
-
-#include "ops/bf16.h"
+#include "core/fma.h"
 #include "ops/frozen.h"
 #include "ops/golden/golden.h"
-
-#define CORE(B, F, E) {.order = SUM_CORE, .block = B, .bits = F, .least = E}
-static const sum_rule right[TT_CLASS_COUNT] = {
-    [TT_CLASS_F32] = {.order = SUM_FLOAT, .block = TT_DOT_BLOCK, .keep = true},
-    [TT_CLASS_AMX] = {.order = SUM_HALVES, .block = BF16_GROUP},
-    [TT_CLASS_VDP] = {.order = SUM_PAIRS, .block = 2},
-    [TT_CLASS_SM80] = CORE(8, 24, -132),
-    [TT_CLASS_SM90] = CORE(16, 25, -133),
-};
-
-static float factor_bf16(float x)
-{
-    return tt_format_round(TT_FMT_BF16, x);
-}
+#include "ops/tensor_core.h"
 
 static float factor_tf32(float x)
 {
@@ -44,49 +29,41 @@ static float factor_tf32(float x)
 #define CORES (OF(SM80) | OF(SM90))
 #define CHAINS (OF(AMX) | OF(VDP))
 #define ALL (CORES | CHAINS | OF(F32))
-#define RULE(member) offsetof(sum_rule, member)
-#define BLOCKS "blocks of %d products where %d belong"
-#define BITS "%d fraction bits where %d belong"
 #define TF32 "inputs are rounded to tf32, not bf16"
 #define CUT "inputs are cut off to tf32, not rounded to bf16"
 #define PARTS "split-K: sums of %d parts are added in float32"
 
-/* One member of the rule of some classes that is another, and what a factor is
- * then. `keep` is nothing to a tensor core. */
+/* How a sum of some classes is made instead. */
 static const struct change {
     unsigned classes;
-    size_t member;
-    int value;
+    tc_unit unit;                  /* another tensor core; no bits: the class's
+                                      own sums of so many products each       */
     float (*factor)(float x);      /* NULL: the class's                       */
+    bool f16, unfused;             /* the running sum; products are rounded   */
+    int parts;                     /* split-K, 0: not                         */
     const char *what;
 } changes[] = {
-    {OF(SM90), RULE(block), 8, NULL, BLOCKS},
-    {CORES, RULE(block), 4, NULL, BLOCKS},
-    {OF(SM80) | OF(AMX), RULE(block), 16, NULL, BLOCKS},
-    {OF(SM90), RULE(bits), 24, NULL, BITS},
-    {OF(SM80), RULE(bits), 25, NULL, BITS},
-    {CORES, RULE(nearest), true, NULL, "sums of a block are rounded to "
-     "nearest, not cut towards zero"},
-    {CORES, RULE(flush), true, bf16_round, "subnormal numbers are flushed to "
-     "zero"},
-    {OF(VDP), RULE(even_first), true, NULL, "the even product of a pair comes "
-     "first"},
-    {CHAINS, RULE(keep), true, factor_bf16, "subnormal numbers are not flushed "
-     "to zero"},
-    {CHAINS, RULE(keep), true, NULL, "subnormal sums are not flushed to zero"},
-    {OF(F32), RULE(unfused), true, NULL, "products are rounded before they are "
-     "added"},
-    {OF(F32), RULE(block), 1 << 30, NULL, "one chain where blocks of 256 "
+    {OF(SM90), .unit = {8, 25, -133}, .what = "blocks of 8 products where 16 "
      "belong"},
-    {CORES | CHAINS, RULE(f16), true, NULL, "sums are kept in f16"},
-    {CORES | CHAINS, RULE(keep), true, factor_tf32, TF32},
-    {CORES | CHAINS, RULE(keep), true, arith_cut_tf32, CUT},
-    {OF(SM90), RULE(block), 8, factor_tf32, TF32},
-    {OF(SM90), RULE(block), 8, arith_cut_tf32, CUT},
-    {OF(SM80), RULE(block), 4, factor_tf32, TF32},
-    {OF(SM80), RULE(block), 4, arith_cut_tf32, CUT},
-    {ALL, RULE(parts), 2, NULL, PARTS}, {ALL, RULE(parts), 3, NULL, PARTS},
-    {ALL, RULE(parts), 4, NULL, PARTS}, {ALL, RULE(parts), 8, NULL, PARTS},
+    {OF(SM80), .unit = {16, 24, -132}, .what = "blocks of 16 products where 8 "
+     "belong"},
+    {OF(SM90), .unit = {16, 24, -133}, .what = "24 fraction bits where 25 "
+     "belong"},
+    {OF(AMX), .unit = {.block = 16},
+     .what = "blocks of 16 products where 32 belong"},
+    {OF(VDP), .unit = {.block = 1},
+     .what = "the even product of a pair comes first"},
+    {OF(F32), .unit = {.block = TT_DOT_BLOCK}, .unfused = true,
+     .what = "products are rounded before they are added"},
+    {OF(F32), .unit = {.block = 1 << 30},
+     .what = "one chain where blocks of 256 belong"},
+    {CORES | CHAINS, .f16 = true, .what = "sums are kept in f16"},
+    {OF(SM90), {8, 25, -133}, .factor = factor_tf32, .what = TF32},
+    {OF(SM90), {8, 25, -133}, .factor = arith_cut_tf32, .what = CUT},
+    {OF(SM80), {4, 24, -132}, .factor = factor_tf32, .what = TF32},
+    {OF(SM80), {4, 24, -132}, .factor = arith_cut_tf32, .what = CUT},
+    {ALL, .parts = 2, .what = PARTS}, {ALL, .parts = 3, .what = PARTS},
+    {ALL, .parts = 4, .what = PARTS}, {ALL, .parts = 8, .what = PARTS},
 };
 enum { CHANGE_COUNT = sizeof changes / sizeof *changes,
        GUESSES_MOST = TT_CLASS_COUNT + 2 * CHANGE_COUNT };
@@ -95,28 +72,63 @@ enum { CHANGE_COUNT = sizeof changes / sizeof *changes,
 typedef struct guess {
     tt_class cls;
     const struct change *change;   /* NULL: as it is                          */
-    int tile;                      /* of the rule: parts are whole ones       */
+    int tile;                      /* parts are whole ones                    */
 } guess;
 
-static sum_rule rule_of(const guess *g)
+/* Terms of a part where a sum of n terms is split. */
+static int64_t classes_part(const guess *g, int64_t n)
 {
-    sum_rule r = right[g->cls];
-    if (!g->change) return r;
-    memcpy((char *)&r + g->change->member, &g->change->value, sizeof(int));
-    r.tile = g->tile;
-    return r;
+    const int64_t parts = g->change->parts ? g->change->parts : 1;
+    return ((n + parts - 1) / parts + g->tile - 1) / g->tile * g->tile;
+}
+
+/* Class f32: blocks of their own. */
+static float float_sum(const struct change *g, const float *a, int64_t step,
+                       const float *b, int64_t n)
+{
+    float c = -0.0f;                 /* it leaves any sum what it is */
+    for (int64_t k = 0; k < n; k++)
+        c = g->unfused ? c + (float)(a[k * step] * b[k])
+                       : fma_f32(a[k * step], b[k], c);
+    return c;
+}
+
+/* c and n products, in one part. */
+static float part_sum(const guess *g, float c, const float *a, int64_t step,
+                      const float *b, int64_t n)
+{
+    const golden_class *class = golden_class_of(g->cls);
+    const tc_unit u = g->change->unit;
+    const int64_t block = u.block ? u.block : class->block;
+    for (int64_t k = 0; k < n; k += block) {
+        const int64_t some = n - k < block ? n - k : block;
+        const float *x = a + k * step;
+        if (u.bits) c = tc_chain(u, c, x, step, b + k, some);
+        else if (u.block && g->cls == TT_CLASS_F32)
+            c += float_sum(g->change, x, step, b + k, some);
+        else c = class->chain(c, x, step, b + k, some);
+        if (g->change->f16) c = tt_format_round(TT_FMT_F16, c);
+    }
+    return c;
 }
 
 /* ---- operators that compute a guess -------------------------------------- */
 
-/* The loops of golden tell a chain no more than what it adds: its rule is the
+/* The loops of golden tell a chain no more than what it adds: its guess is the
  * thread's, and they run in this one. */
-static _Thread_local sum_rule under_trial;
+static _Thread_local guess under_trial;
 
 static float trial_chain(float c, const float *a, int64_t step, const float *b,
                          int64_t n)
 {
-    return plain_chain(&under_trial, c, a, step, b, n);
+    const int64_t part = classes_part(&under_trial, n);
+    for (int64_t k = 0; k < n; k += part) {
+        const int64_t some = n - k < part ? n - k : part;
+        const float s = part_sum(&under_trial, k ? 0 : c, a + k * step, step,
+                                 b + k, some);
+        c = k ? c + s : s;
+    }
+    return c;
 }
 
 static void guess_linear(tt_ctx *ctx, const tt_linear_args *a)
@@ -143,7 +155,7 @@ static tt_ops guess_table(const guess *g, golden_class *class)
     *class = *golden_class_of(g->cls);
     class->chain = trial_chain;
     if (g->change->factor) class->factor = g->change->factor;
-    under_trial = rule_of(g);
+    under_trial = *g;
     t.self = class;
     t.linear = guess_linear;
     if (!class->attend) return t;
@@ -190,7 +202,7 @@ static int guesses(guess *list, tt_class cls)
     for (int i = 0; i < CHANGE_COUNT; i++) {
         if (!(changes[i].classes >> cls & 1)) continue;
         list[n++] = (guess){cls, &changes[i], 16};
-        if (changes[i].member == RULE(parts))
+        if (changes[i].parts)
             list[n++] = (guess){cls, &changes[i], 64};
     }
     return n;
@@ -238,14 +250,11 @@ static int classes_ask(const hint_call *h, guess *list, int n)
 static void classes_say(char *out, size_t size, const guess *g, int parts)
 {
     char text[120];
-    int belongs;
     const size_t used = strlen(out);
-    if (g->change) {
-        memcpy(&belongs, (const char *)&right[g->cls] + g->change->member,
-               sizeof belongs);
+    if (g->change)
         snprintf(text, sizeof text, g->change->what,
-                 parts ? parts : g->change->value, belongs);
-    } else
+                 parts ? parts : g->change->parts);
+    else
         snprintf(text, sizeof text, "it computes class %s",
                  tt_class_name(g->cls));
     if (strstr(out, text) || used + strlen(text) + 5 > size) return;
@@ -280,13 +289,12 @@ static bool end_gives(chain *c, unsigned links, const guess *g,
 /* In how many parts the longest of these sums is split. */
 static int classes_parts_of(const chain *c, unsigned links, const guess *g)
 {
-    const sum_rule r = rule_of(g);
     int64_t most = 0;
-    if (!r.parts) return 0;
+    if (!g->change || !g->change->parts) return 0;
     for (int i = 0; i < c->n; i++) {
         const op_call *q = &c->link[i].q;
         if (!(links >> i & 1) || q->kind != OP_LINEAR) continue;
-        const int64_t part = plain_part(&r, q->c);
+        const int64_t part = classes_part(g, q->c);
         if ((q->c + part - 1) / part > most) most = (q->c + part - 1) / part;
     }
     return (int)most;

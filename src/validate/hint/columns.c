@@ -130,7 +130,6 @@ static void mean_or_moment(hint *h)
         {mean && n != 1, F(.factor = n),
          "the sum instead of the mean (1/n missing)"},
         {mean && n > 1, F(.factor = n / (n - 1)), "divided by n - 1"},
-        {mean, F(.factor = n / (n + 1)), "divided by n + 1"},
         {mean && n != c, F(.factor = n / c),
          "divided by the channels instead of the rows"},
         {sum && n != 1, F(.factor = 1 / n),
@@ -138,7 +137,6 @@ static void mean_or_moment(hint *h)
         {sum && n > 2, F(.factor = 1 / (n - 1)),
          "divided by n - 1: the unbiased variance"},
         {sum && c != 1, F(.factor = 1 / c), "divided by the channels"},
-        {sum, F(.factor = 2), "doubled"},
         {sum, F(.factor = 1 / n, .root = true),
          "the standard deviation, not the sum"},
         {sum && n > 1, F(.factor = 1 / (n - 1), .root = true),
@@ -242,27 +240,8 @@ void hint_columns(hint *h)
         mean_or_moment(h);
         return;
     }
-    const bool edit = h->q->gain != NULL;
-    const hint_trial list[] = {
-        {true, F(.blend = BLEND_INVERSE_TAU), "tau and 1 - tau exchanged"},
-        {true, F(.blend = BLEND_NOT), "not applied: the output is the input"},
-        {true, F(.blend = BLEND_FULL), "tau is taken as 1"},
-        {edit, F(.blend = BLEND_GAIN_INVERSE), "gain inverted"},
-        {edit, F(.blend = BLEND_NO_GAIN), "gain missing"},
-        {edit, F(.blend = BLEND_NO_MEAN), "mean not subtracted"},
-        {true, F(.blend = BLEND_NO_TARGET), "target not added"},
-        {edit, F(.blend = BLEND_SWAPPED), "mean and target exchanged"},
-        {edit, F(.blend = BLEND_KEEP_MEAN),
-         "the old mean is added back instead of the target"},
-        {true, F(.blend = BLEND_ADDED),
-         "added to x instead of blended (1 - tau missing)"},
-        {edit, F(.blend = BLEND_GAIN_ROOT), "root of the gain"},
-        {edit, F(.blend = BLEND_GAIN_SQUARE), "gain squared"},
-        {true, F(.blend = BLEND_TAU_SQUARE), "tau applied twice"},
-        {true, F(.blend = BLEND_TWICE), "applied twice"},
-    };
-    HINT_TRY_EACH(h, list);
-    if (edit) {
+    hint_forms(h);
+    if (h->q->gain) {
         edited_again(h);
         of_other_edit(h);
     }

@@ -31,8 +31,6 @@ static void padding(hint *h)
          "edges repeat the image where zeros belong"},
         {true, F(.picture = EDGE_REFLECTED),
          "edges reflect the image where zeros belong"},
-        {true, F(.picture = EDGE_AROUND),
-         "edges continue on the other side where zeros belong"},
         {a->up == 2, F(.picture = BILINEAR),
          "bilinear upsampling where nearest belongs"},
         {a->up == 2, F(.picture = BILINEAR_CORNERS),
@@ -71,7 +69,6 @@ static void taps(hint *h)
 {
     static const char *const what[TAP_ORDERS] = {
         "", "kernel flipped (convolution instead of correlation)",
-        "kernel rows reversed", "kernel columns reversed",
         "kernel time taps reversed", "kernel transposed ([kw, kh])",
         "weight read as [Cout, Cin, kt, kh, kw]",
         "weight read as [Cout, kh, kw, kt, Cin]",

@@ -80,6 +80,7 @@ void hint_attention(hint *h);
 void hint_conv(hint *h);
 void hint_norm(hint *h);          /* layer, rms, channel                      */
 void hint_pointwise(hint *h);     /* modulate ... silu                        */
+void hint_forms(hint *h);         /* of these, and of col_blend               */
 void hint_rope(hint *h);
 void hint_columns(hint *h);       /* col_mean, col_moment, col_blend          */
 void hint_rounding(hint *h);      /* inputs in a narrower format, any operator*/

@@ -15,7 +15,6 @@ static void bias(hint *h)
         {true, F(.shift = 1), "bias of the neighbouring channel (+1)"},
         {h->n > h->c, F(.row_bias = true),
          "bias indexed by the row instead of the channel"},
-        {true, F(.first_bias = true), "the first channel's bias everywhere"},
     };
     if (h->q->b) HINT_TRY_EACH(h, list);
 }
@@ -32,9 +31,6 @@ static void cut_sum(hint *h, int64_t i)
                        "the sums are dropped", (long long)part[k],
                        (long long)i);
     }
-    hint_try_fault(h, F(.twice = 1), "term 0 of the sums is counted twice");
-    hint_try_fault(h, F(.twice = i), "term %lld of the sums is counted twice",
-                   (long long)(i - 1));
     if (h->n * i > 4000000) return;
     hint_try_fault(h, F(.narrow = true, .sums = TT_FMT_F16),
                    "sums are kept in f16");
@@ -44,15 +40,11 @@ static void cut_sum(hint *h, int64_t i)
 
 static void linear_layout(hint *h, int64_t i)
 {
-    const bool even = i % 2 == 0;
     const hint_trial list[] = {
         {true, F(.weight = WEIGHT_TRANSPOSED),
          "weight transposed: read as [in, out]"},
-        {true, F(.weight = WEIGHT_ROWS_BACK),
-         "rows of the weight in reverse order"},
-        {even, F(.weight = WEIGHT_NEIGHBOURS),
-         "neighbouring inputs exchanged"},
-        {even, F(.weight = WEIGHT_HALVES), "halves of the inputs exchanged"},
+        {i % 2 == 0, F(.weight = WEIGHT_HALVES),
+         "halves of the inputs exchanged"},
     };
     HINT_TRY_EACH(h, list);
     for (int64_t f = 2; f < i; f++)

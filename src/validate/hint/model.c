@@ -1,5 +1,5 @@
 /* model.c: mistakes of a model that lie between its operators: which row of
- * the modulation, which time, which patch order, whose statistics.
+ * the modulation, which time.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -206,34 +206,6 @@ static void times(hint *h)
                   at / log(10000));
 }
 
-/* ---- heads --------------------------------------------------------------- */
-
-/* Every head has a statistic of its own; weights of all channels, or those of
- * the first head for all. */
-static void norm_of_heads(hint *h)
-{
-    const op_call *q = h->q;
-    double *y = hint_doubles(h, h->n);
-    for (int64_t g = 2; y && g <= 64 && g <= q->c / 4; g++) {
-        if (q->c % g) continue;
-        const int64_t D = q->c / g;
-        for (int first = 0; first < 2; first++) {
-            for (int64_t i = 0; i < q->n * g; i++) {
-                const tt_real *x = q->x + i * D;
-                const tt_real *w = q->a + (first ? 0 : i % g * D);
-                double s = 0;
-                for (int64_t k = 0; k < D; k++) s += pow((double)x[k], 2);
-                s = 1 / sqrt(s / (double)D + q->eps);
-                for (int64_t k = 0; k < D; k++)
-                    y[i * D + k] = (double)x[k] * s * (double)w[k];
-            }
-            hint_try(h, y, "every one of %lld heads is normalised for itself%s",
-                     (long long)g, first ? ", with the first one's weights"
-                                         : "");
-        }
-    }
-}
-
 void hint_model(hint *h, const char *name)
 {
     const op_call *q = h->q;
@@ -241,7 +213,6 @@ void hint_model(hint *h, const char *name)
     switch (q->kind) {
     case OP_ATTENTION: hint_window(h); break;
     case OP_MODULATE: case OP_GATE_ADD: rows_of_modulation(h); break;
-    case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
     case OP_LINEAR:
         if (ends_with(name, "/e")) times(h);
         break;

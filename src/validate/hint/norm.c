@@ -64,6 +64,20 @@ static void parts(hint *h)
                        "%lld of %lld channels", c - (long long)part[k], c);
 }
 
+/* Every head has a statistic of its own; weights of all channels, or those of
+ * the first head for all. */
+static void norm_of_heads(hint *h)
+{
+    const int64_t c = h->q->c;
+    for (int64_t g = 2; g <= 64 && g <= c / 4; g++)
+        for (int first = 0; c % g == 0 && first < (h->q->a ? 2 : 1); first++)
+            hint_try_fault(h, F(.heads = g, .affine = first ? AFFINE_FIRST_HEAD
+                                                            : AFFINE_RIGHT),
+                           "every one of %lld heads is normalised for itself%s",
+                           (long long)g, first ? ", with the first one's "
+                           "weights" : "");
+}
+
 void hint_norm(hint *h)
 {
     const op_call *q = h->q;
@@ -103,8 +117,6 @@ void hint_norm(hint *h)
         {layer, F(.single = SINGLE_SQUARES),
          "variance as E[x^2] - E[x]^2 in float32"},
         {!channel, F(.single = SINGLE_SUMS), "statistics in float32"},
-        {true, F(.group = GROUP_HALF),
-         "each half of the row is normalised for itself"},
         {rows, F(.group = GROUP_ALL), "one statistic for all rows"},
     };
     HINT_TRY_EACH(h, first);
@@ -114,6 +126,7 @@ void hint_norm(hint *h)
     norm_numbers(h);
     HINT_TRY_EACH(h, second);
     parts(h);
+    norm_of_heads(h);
     HINT_TRY_EACH(h, third);
     hint_not_applied(h);
 }

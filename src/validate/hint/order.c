@@ -49,45 +49,31 @@ static void try_map(hint *h, source_fn from, const void *p, const char *what)
     if (edge * 2 <= h->n) hint_try(h, h->trial, "%s", what);
 }
 
-/* [a, b, c]: index j of b holds what belongs to j - p[3]. */
-static int64_t from_shifted(const void *map, int64_t i)
+/* p: extent b of an axis, elements c of one of its indices; index j holds what
+ * belongs to j - p[2], around the end where p[3], or to b - 1 - j. */
+static int64_t from_along(const void *map, int64_t i)
 {
-    const int64_t *p = map, b = p[1], c = p[2], j = i / c % b - p[3];
-    return j < 0 || j >= b ? -1 : i - p[3] * c;
-}
-
-static int64_t from_rotated(const void *map, int64_t i)
-{
-    const int64_t *p = map, b = p[1], c = p[2], j = i / c % b;
-    return i + ((j + b - p[3]) % b - j) * c;
-}
-
-static int64_t from_reversed(const void *map, int64_t i)
-{
-    const int64_t *p = map, b = p[1], c = p[2], j = i / c % b;
-    return i + (b - 1 - 2 * j) * c;
+    const int64_t *p = map, b = p[0], c = p[1], j = i / c % b;
+    const int64_t from = p[2] == b ? b - 1 - j
+                         : p[3] ? (j - p[2] + b) % b : j - p[2];
+    return from < 0 || from >= b ? -1 : i + (from - j) * c;
 }
 
 static void along(hint *h, int axis)
 {
-    int64_t a = 1, c = 1, b = h->dim[axis];
-    for (int i = 0; i < axis; i++) a *= h->dim[i];
+    int64_t c = 1, b = h->dim[axis];
     for (int i = axis + 1; i < h->rank; i++) c *= h->dim[i];
     if (b < 2) return;
     char buf[24], what[128];
     const char *name = hint_axis(h, axis, true, buf, sizeof buf);
     snprintf(what, sizeof what, "%s in reverse order", name);
-    try_map(h, from_reversed, (int64_t[]){a, b, c}, what);
-    for (int64_t k = 1; k < b && k <= 4096 && b > 2; k++) {
-        snprintf(what, sizeof what, "%s shifted by %lld, around the end",
-                 name, (long long)(2 * k > b ? k - b : k));
-        try_map(h, from_rotated, (int64_t[]){a, b, c, k}, what);
-    }
-    for (int64_t k = 1; 2 * k <= b && k <= 4096; k++)
-        for (int sign = 1; sign >= -1; sign -= 2) {
-            snprintf(what, sizeof what, "%s shifted by %lld", name,
-                     (long long)(sign * k));
-            try_map(h, from_shifted, (int64_t[]){a, b, c, sign * k}, what);
+    try_map(h, from_along, (int64_t[]){b, c, b, 0}, what);
+    for (int64_t k = 1; k < b && k <= 4096; k++)
+        for (int around = b > 2; around >= 0; around--) {
+            const int64_t by = 2 * k > b ? k - b : k;
+            snprintf(what, sizeof what, "%s shifted by %lld%s", name,
+                     (long long)by, around ? ", around the end" : "");
+            try_map(h, from_along, (int64_t[]){b, c, by, around}, what);
         }
 }
 
@@ -271,9 +257,8 @@ static void try_axes(void *user, const hint_axes *a)
 void hint_order(hint *h)
 {
     hint_all_axes(h->rank, h->dim, try_axes, h);
-    for (int64_t i = 0; h->c % 2 == 0 && i < h->n; i++)
-        h->trial[i] = h->want[i ^ 1];
     if (h->c % 2 == 0)
-        hint_try(h, h->trial, "neighbouring channels exchanged");
+        try_map(h, from_along, (int64_t[]){2, 1, 2, 0}, "neighbouring channels "
+                "exchanged");
     for (int i = 0; i < h->rank; i++) along(h, i);
 }

@@ -236,7 +236,7 @@ static void other_order(void *user, const hint_axes *o)
 
 /* It goes through one operator more. */
 static void through(const other_array *a, const op_call *extra,
-                    const element_form *form, const char *what)
+                    element_form form, const char *what)
 {
     hint *h = a->h;
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
@@ -247,7 +247,8 @@ static void through(const other_array *a, const op_call *extra,
     own.x = x;
     own.n = a->n / own.c;
     if (x && y && more_trials(a)) {
-        plain_call(h->ctx, &own, form, y);
+        const element_fault f = {.form = form};
+        plain_call(h->ctx, &own, form ? &f : NULL, y);
         for (int64_t i = 0; i < a->n; i++) a->mine[i] = (tt_real)y[i];
         try_array(a, " ", what);
     }
@@ -256,13 +257,12 @@ static void through(const other_array *a, const op_call *extra,
 
 static void through_functions(const other_array *a)
 {
-    static const struct { element_form form; const char *name; } list[] = {
-        {SILU, "SiLU"}, {GELU, "GELU"}, {GELU_ERF, "GELU (erf)"},
-        {RELU, "ReLU"}, {TANH, "tanh"}};
     char what[96];
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        snprintf(what, sizeof what, "goes through %s as well", list[i].name);
-        through(a, &(op_call){.kind = OP_SILU, .c = a->n}, &list[i].form, what);
+    for (element_form i = FORM_RIGHT; i < FORMS; i++) {
+        if (plain_forms[i].kind != OP_KINDS || !plain_forms[i].what) continue;
+        snprintf(what, sizeof what, "goes through %s as well",
+                 plain_forms[i].what);
+        through(a, &(op_call){.kind = OP_SILU, .c = a->n}, i, what);
     }
 }
 
@@ -285,11 +285,11 @@ static void through_norms(const other_array *a)
         try_array(a, " ", what);
         snprintf(what, sizeof what, "goes through a %s of %s as well",
                  op_name(l->kind), place);
-        through(a, l, NULL, what);
+        through(a, l, FORM_RIGHT, what);
     }
     for (int layer = 0; layer < 2; layer++)
         through(a, &(op_call){.kind = layer ? OP_LAYER_NORM : OP_RMS_NORM,
-                              .c = a->c, .eps = 1e-6}, NULL, layer
+                              .c = a->c, .eps = 1e-6}, FORM_RIGHT, layer
                 ? "is normalised (layer norm) as well"
                 : "is normalised (RMS norm) as well");
 }
@@ -312,8 +312,8 @@ static void through_model(const other_array *a)
                      chain_row_name(i / rows, rows));
             through(a, &(op_call){.kind = OP_MODULATE, .c = a->c, .a = up,
                                   .b = s->copy + i / rows * a->c,
-                                  .rows = a->n / a->c, .stride = a->c}, NULL,
-                    what);
+                                  .rows = a->n / a->c, .stride = a->c},
+                    FORM_RIGHT, what);
         }
         for (int64_t i = 0; i < rows && more_trials(a); i++) {
             for (int64_t k2 = 0; k2 < a->n; k2++)
@@ -324,8 +324,8 @@ static void through_model(const other_array *a)
             try_array(a, " ", what);
         }
     }
-    if (c->turn.pos && c->turn.n * c->turn.c == a->n)
-        through(a, &c->turn, NULL, "is rotated (RoPE) as well");
+    if (c->turn.q.pos && c->turn.q.n * c->turn.q.c == a->n)
+        through(a, &c->turn.q, FORM_RIGHT, "is rotated (RoPE) as well");
 }
 
 static void other_operand(hint *h, const char *name, const tt_real *at,
@@ -414,20 +414,31 @@ static void other_split(hint *h)
     }
 }
 
-/* Keys and values of attention in another block. */
-static void other_keys(hint *h, const op_call *q, const chain_other *o)
+/* Keys and values of attention in another block, or of another prompt. */
+static void other_keys(hint *h, const chain_other *o, const char *whose,
+                       const char *path)
 {
-    const tt_attention_args *a = &o->q.attn;
-    const char *block = strstr(o->path, "block.");
-    op_call own = *q;
-    if (!block || a->N != own.attn.N || a->kv_stride != own.attn.kv_stride)
-        return;
+    const tt_attention_args *a = &o->q.attn, *mine = &h->q->attn;
+    op_call own = *h->q;
+    if (!path || a->N != mine->N || a->kv_stride != mine->kv_stride) return;
     for (int which = 3; which > 0; which--) {
-        own.attn.k = which & 1 ? a->k : q->attn.k;
-        own.attn.v = which & 2 ? a->v : q->attn.v;
-        hint_try_call(h, &own, "%s those of %s", (const char *[]){
-            "", "K are", "V are", "K and V are"}[which], block);
+        own.attn.k = which & 1 ? a->k : mine->k;
+        own.attn.v = which & 2 ? a->v : mine->v;
+        hint_try_call(h, &own, "%s those of %s%s", (const char *[]){
+            "", "K are", "V are", "K and V are"}[which], whose, path);
     }
+}
+
+static void keys_elsewhere(hint *h)
+{
+    const chain *c = h->chain;
+    for (int i = 0; i < c->blocks; i++)
+        other_keys(h, &c->block[i], "", strstr(c->block[i].path, "block."));
+    for (int i = 0; i < c->n; i++)
+        if (c->link[i].q.kind == OP_ROPE) return;  /* those are window.c's */
+    for (int i = c->others - 1; i >= 0; i--)
+        other_keys(h, &c->other[i], "another prompt, that of ",
+                   c->other[i].path);
 }
 
 static void other_weights(hint *h)
@@ -443,8 +454,7 @@ static void other_weights(hint *h)
         for (int at = 0; at < parts && !hint_settled(h); at++)
             if (k->like >= at && k->like - at + parts <= c->likes)
                 fused(h, &k->q, k->like - at, parts, at);
-    for (int i = 0; k->q.kind == OP_ATTENTION && i < c->blocks; i++)
-        other_keys(h, &k->q, &c->block[i]);
+    if (k->q.kind == OP_ATTENTION) keys_elsewhere(h);
 }
 
 static void other_results(hint *h)

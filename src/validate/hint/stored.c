@@ -22,7 +22,7 @@ static const storage_form storage_forms[] = {
                                        TT_FMT_F32, 8, true},
     {"4 bits", TT_FMT_F32, 4, false}, {"4 bits from least to largest",
                                        TT_FMT_F32, 4, true}};
-enum { FORMS = sizeof storage_forms / sizeof *storage_forms };
+enum { FORMATS = sizeof storage_forms / sizeof *storage_forms };
 
 /* In float, as a port does: what lies between two steps decides. */
 static void store_group(tt_real *y, const tt_real *x, int64_t n,
@@ -99,9 +99,9 @@ void hint_stored(hint *end, chain *c)
     op_call own[LINKS_MOST];
     const op_call *links[LINKS_MOST];
     tt_tensor w[LINKS_MOST];
-    for (int k = 0; k < PLACES * GROUPS * FORMS && !hint_settled(end); k++) {
-        const int place = k / FORMS % PLACES, group = k / FORMS / PLACES;
-        const storage_form *f = &storage_forms[k % FORMS];
+    for (int k = 0; k < PLACES * GROUPS * FORMATS && !hint_settled(end); k++) {
+        const int place = k / FORMATS % PLACES, group = k / FORMATS / PLACES;
+        const storage_form *f = &storage_forms[k % FORMATS];
         const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
         bool any = false;
         if (f->bits == 1 && group) continue;

@@ -11,18 +11,19 @@
 
 #include "validate/hint/hint.h"
 
-/* Sums over the finite pairs of n elements `step` apart. */
+/* Sums over the finite pairs of n elements `step` apart, with `mask` only where
+ * it is set. */
 typedef struct moments {
     double n, g, w, gw, ww;
 } moments;
 
-static moments sum(const double *got, const double *want, int64_t n,
-                   int64_t step)
+static moments sum(const double *got, const double *want, const bool *mask,
+                   int64_t n, int64_t step)
 {
     moments m = {0};
     for (int64_t i = 0; i < n * step; i += step) {
         const double g = got[i], w = want[i];
-        if (!isfinite(g) || !isfinite(w)) continue;
+        if (!isfinite(g) || !isfinite(w) || (mask && !mask[i])) continue;
         m.n++;
         m.g += g;
         m.w += w;
@@ -86,7 +87,7 @@ static void fit_line(const moments *m, int what, double *s, double *add)
 
 static void values_factors(hint *h)
 {
-    const moments m = sum(h->got, h->want, h->n, 1);
+    const moments m = sum(h->got, h->want, h->wrong, h->n, 1);
     if (h->n < 2 || m.ww == 0) return;
     char name[48];
     const double s = m.gw / m.ww;
@@ -126,8 +127,8 @@ static void every_line(hint *h, bool rows, int what)
     if (!value || n < 2 || len < (what == LINE ? 12 : 4)) return;
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = i * next;
-        const moments m = sum(h->got + at, h->want + at, (len + 1) / 2,
-                              2 * step);
+        const moments m = sum(h->got + at, h->want + at, NULL,
+                              (len + 1) / 2, 2 * step);
         double s, add;
         fit_line(&m, what, &s, &add);
         for (int64_t k = at; k < at + len * step; k += step)
@@ -209,9 +210,11 @@ void hint_values(hint *h)
 {
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = 0;
     hint_try(h, h->trial, "zero (not computed?)");
-    for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->got[0];
+    int64_t first = 0;
+    while (first < h->n - 1 && !h->wrong[first]) first++;
+    for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->got[first];
     if (h->n > 3 && !by_chance(h, 1))
-        hint_try(h, h->trial, "all %.6g (not written?)", h->got[0]);
+        hint_try(h, h->trial, "all %.6g (not written?)", h->got[first]);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = -h->want[i];
     hint_try(h, h->trial, "sign flipped");
     values_factors(h);

@@ -1,6 +1,5 @@
 /* window.c: mistakes in what attention reads of the cache: frames that are
- * missing, counted twice, stale, shifted, in another order, at another time;
- * another prompt.
+ * missing, counted twice, stale, shifted, in another order, at another time.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -455,32 +454,12 @@ static bool rope_of(hint *h, op_call *all)
     return n == N && !h->ctx->status;
 }
 
-/* Keys and values of the text that an earlier chunk was made with. */
-static void of_prompt(hint *h)
-{
-    const tt_attention_args *a = &h->q->attn;
-    for (int i = h->chain->others - 1; i >= 0; i--) {
-        const chain_other *o = &h->chain->other[i];
-        op_call own = *h->q;
-        if (o->q.attn.N != a->N || o->q.attn.kv_stride != a->kv_stride)
-            continue;
-        own.attn.k = o->q.attn.k;
-        own.attn.v = o->q.attn.v;
-        hint_try_call(h, &own, "K and V are those of another prompt, that of "
-                      "%s", o->path);
-    }
-}
-
 void hint_window(hint *h)
 {
     const op_call *q = h->q;
     op_call rope = {0};
     window w = {.h = h, .q = q};
-    if (q->attn.rel_bias) return;
-    if (!rope_of(h, &rope)) {
-        of_prompt(h);
-        return;
-    }
+    if (q->attn.rel_bias || !rope_of(h, &rope)) return;
     w.rope = &rope;
     w.L = 1;                   /* those that share the first's time           */
     while (w.L < rope.n && rope.pos[3 * w.L] == rope.pos[0]) w.L++;

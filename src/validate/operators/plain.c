@@ -31,8 +31,6 @@ static int64_t plain_weight_at(const linear_fault *f, int64_t c, int64_t k,
 {
     switch (f->weight) {
     case WEIGHT_TRANSPOSED: return k * o + c;
-    case WEIGHT_ROWS_BACK: return (o - 1 - c) * i + k;
-    case WEIGHT_NEIGHBOURS: return (c * i + k) ^ 1;
     case WEIGHT_HALVES: return c * i + (k + i / 2) % i;
     case WEIGHT_SPLIT: return c * i + k % f->split * (i / f->split)
                               + k / f->split;
@@ -57,20 +55,18 @@ static double plain_product(const linear_fault *f, const tt_real *x,
 {
     double s = 0;
     if (!f->narrow)
-        s = plain_dot(x + f->head, w + f->head, n - f->head - f->tail);
-    for (int64_t k = 0; f->narrow && k < n; k++)
+        return plain_dot(x + f->head, w + f->head, n - f->head - f->tail);
+    for (int64_t k = 0; k < n; k++)
         s = (double)tt_format_round(f->sums, (float)(
             s + (double)x[k] * (double)w[k]));
-    const int64_t k = f->twice - 1;
-    return k < 0 ? s : s + (double)x[k] * (double)w[k];
+    return s;
 }
 
 static double bias_of(const op_call *q, const linear_fault *f, int64_t r,
                       int64_t c)
 {
     const int64_t o = q->w->dim[0];
-    const int64_t at = f->first_bias ? 0 : f->row_bias ? r % o
-                                         : (c + o + f->shift) % o;
+    const int64_t at = f->row_bias ? r % o : (c + o + f->shift) % o;
     return q->b ? (1 + f->bias) * (double)q->b[at] : 0;
 }
 
@@ -95,8 +91,6 @@ static int64_t tap_at(const tt_conv_args *p, tap_order order, int64_t n)
 #define AT(a_, u_, v_) ((((o * A + (a_)) * U + (u_)) * V + (v_)) * C + c)
     switch (order) {
     case TAPS_FLIPPED: return AT(a, fu, fv);
-    case TAPS_ROWS_BACK: return AT(a, fu, v);
-    case TAPS_COLUMNS_BACK: return AT(a, u, fv);
     case TAPS_TIME_BACK: return AT(fa, u, v);
     case TAPS_TRANSPOSED: return U == V ? AT(a, v, u) : n;
     case TAPS_CHANNELS_FIRST: return (((o * C + c) * A + a) * U + u) * V + v;
@@ -128,7 +122,6 @@ enum { MARGIN = 2 };
 static int64_t plain_within(picture_fault f, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n) return i;
-    if (f == EDGE_AROUND) return (i % n + n) % n;
     if (f == EDGE_REFLECTED && n > MARGIN)
         return i < 0 ? -i : 2 * (n - 1) - i;
     return i < 0 ? 0 : n - 1;
@@ -232,8 +225,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
         conv_fault conv;
         attention_fault attention;
         norm_fault norm;
-        mix_fault mix;
-        element_form element;
+        element_fault element;
         column_fault column;
     } none;
     const void *f = fault ? fault : &none;
@@ -247,10 +239,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
         plain_norm(q, f, out);
         break;
-    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
-    case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
-        plain_columns(q, f, out);
-        break;
+    case OP_COL_MEAN: case OP_COL_MOMENT: plain_columns(q, f, out); break;
     default: plain_elements(q, f, out);
     }
     tt_arena_reset(&ctx->scratch, mark);

@@ -9,13 +9,13 @@
 
 #include "ops/arith/arith.h"
 #include "validate/operators/call.h"
+#include "validate/operators/forms.h"
 
 /* ---- linear -------------------------------------------------------------- */
 
 /* How the weight is read; WEIGHT_SPLIT: inputs [n, i / n] for [i / n, n]. */
 typedef enum weight_order {
-    WEIGHT_RIGHT, WEIGHT_TRANSPOSED, WEIGHT_ROWS_BACK, WEIGHT_NEIGHBOURS,
-    WEIGHT_HALVES, WEIGHT_SPLIT
+    WEIGHT_RIGHT, WEIGHT_TRANSPOSED, WEIGHT_HALVES, WEIGHT_SPLIT
 } weight_order;
 
 typedef struct linear_fault {
@@ -23,9 +23,8 @@ typedef struct linear_fault {
     int64_t split;            /* n of WEIGHT_SPLIT                            */
     double bias;              /* times that it is added too often             */
     int64_t shift;            /* channels to that whose bias is taken         */
-    bool first_bias, row_bias;/* the first channel's; of the row's number     */
+    bool row_bias;            /* that of the row's number                     */
     int64_t head, tail;       /* terms left out at the begin, at the end      */
-    int64_t twice;            /* a term, from 1 on, that is counted twice     */
     bool narrow;              /* sums are kept in `sums`                      */
     tt_format sums;
 } linear_fault;
@@ -34,15 +33,14 @@ typedef struct linear_fault {
 
 /* Which tap stands where another belongs. */
 typedef enum tap_order {
-    TAPS_RIGHT, TAPS_FLIPPED, TAPS_ROWS_BACK, TAPS_COLUMNS_BACK, TAPS_TIME_BACK,
-    TAPS_TRANSPOSED, TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST,
-    TAPS_ALL_BACK, TAP_ORDERS
+    TAPS_RIGHT, TAPS_FLIPPED, TAPS_TIME_BACK, TAPS_TRANSPOSED,
+    TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST, TAPS_ALL_BACK,
+    TAP_ORDERS
 } tap_order;
 
 /* What stands beyond the edges of a picture, or how it is doubled. */
 typedef enum picture_fault {
-    PICTURE_RIGHT, EDGE_REPEATED, EDGE_REFLECTED, EDGE_AROUND, BILINEAR,
-    BILINEAR_CORNERS
+    PICTURE_RIGHT, EDGE_REPEATED, EDGE_REFLECTED, BILINEAR, BILINEAR_CORNERS
 } picture_fault;
 
 typedef struct conv_fault {
@@ -67,7 +65,7 @@ typedef enum bias_fault {
 
 typedef enum sum_fault {
     SUM_RIGHT, SUM_NONE, SUM_MEAN, SUM_UNDIVIDED, SUM_OVER_QUERIES,
-    SUM_OVERFLOW, SUM_PLUS_ONE, SUM_SIGMOID, SUM_SIGMOID_DIVIDED, SUM_HIDDEN_NAN
+    SUM_OVERFLOW, SUM_PLUS_ONE, SUM_SIGMOID, SUM_HIDDEN_NAN
 } sum_fault;
 
 typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
@@ -92,7 +90,6 @@ typedef struct attention_fault {
     sum_fault sum;
     tt_format weight;         /* format of the softmax weights ...            */
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
-    double flush;             /* smaller weights are zero                     */
     bool swap_kv;
     double cap;               /* logits are cap tanh(logit / cap), when not 0 */
     int64_t block;            /* keys; sums are not rescaled after it         */
@@ -108,16 +105,14 @@ void plain_logits(double *s, const tt_attention_args *a,
 
 typedef enum affine_fault {
     AFFINE_RIGHT, AFFINE_NONE, AFFINE_NO_BIAS, AFFINE_ONE_PLUS, AFFINE_TWICE,
-    AFFINE_BIAS_FIRST
+    AFFINE_BIAS_FIRST, AFFINE_FIRST_HEAD
 } affine_fault;
 /* What the mean is subtracted from: x, its square in the sum, or one alone. */
 typedef enum mean_fault {
     MEAN_RIGHT, MEAN_NONE, MEAN_OF_X, MEAN_OF_SQUARE, MEAN_BOTH
 } mean_fault;
 /* Elements that share a statistic. */
-typedef enum group_fault {
-    GROUP_ROW, GROUP_COLUMN, GROUP_HALF, GROUP_ALL
-} group_fault;
+typedef enum group_fault { GROUP_ROW, GROUP_COLUMN, GROUP_ALL } group_fault;
 typedef enum single_fault { SINGLE_NOT, SINGLE_SUMS, SINGLE_SQUARES }
     single_fault;
 
@@ -131,6 +126,7 @@ typedef struct norm_fault {
     double factor, floor;     /* in place of sqrt(C), 1e-12 of a channel norm */
     affine_fault affine;
     group_fault group;
+    int64_t heads;            /* that are normalised for themselves, 0: one   */
     int64_t part;             /* leading elements that alone are counted      */
     single_fault single;      /* float32 sums; of E[x^2] - E[x]^2 as well     */
 } norm_fault;
@@ -164,53 +160,23 @@ typedef struct rope_fault {
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);
 
-/* ---- modulate and gate_add ----------------------------------------------- */
+/* ---- element-wise operators ---------------------------------------------- */
 
-typedef enum mix_form {
-    MIX_RIGHT, MIX_NOT,
-    MODULATE_SWAPPED, MODULATE_NO_ONE, MODULATE_NO_SHIFT, MODULATE_NO_SCALE,
-    MODULATE_SHIFT_FIRST, MODULATE_ONE_MINUS, MODULATE_MINUS_SHIFT,
-    MODULATE_SWAPPED_NO_ONE, MODULATE_DIVIDED,
-    GATE_NONE, GATE_ALONE, GATE_MINUS, GATE_X, GATE_PLUS_ONE, GATE_BOTH,
-    GATE_TWICE, GATE_TANH, GATE_SIGMOID, GATE_DOUBLE, GATE_HALF,
-    GATE_ONE_MINUS
-} mix_form;
 /* Which entry of scale, shift or gate a row uses. */
 typedef enum entry_fault {
     ENTRY_RIGHT, ENTRY_FIRST, ENTRY_LAST, ENTRY_NEXT, ENTRY_BEFORE,
     ENTRY_MODULO, ENTRIES
 } entry_fault;
 
-typedef struct mix_fault {
-    mix_form form;
+typedef struct element_fault {
+    element_form form;        /* forms.h                                      */
     entry_fault a, b;         /* of scale or gate, of shift                   */
     bool packed;              /* the stride between entries is taken for C    */
-} mix_fault;
+} element_fault;
 
-void plain_mix(const op_call *q, const mix_fault *f, double *out);
+void plain_elements(const op_call *q, const element_fault *f, double *out);
 
-/* ---- add, mul and activations -------------------------------------------- */
-
-#define PLAIN_ROOT_2_PI 0.7978845608028654
-typedef enum element_form {
-    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
-    ADD_ONE_PLUS, ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
-    GELU, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC, GELU_NO_ROOT,
-    GELU_2_PI, GELU_EXP_U, GELU_DOUBLE, GELU_SQUARE, GELU_ERF, GELU_QUICK,
-    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU, SOFTPLUS, MISH,
-    HARD_SILU, LEAKY_RELU
-} element_form;
-
-void plain_elements(const op_call *q, const element_form *f, double *out);
-
-/* ---- statistics of columns and the edit made of them --------------------- */
-
-typedef enum blend_fault {
-    BLEND_RIGHT, BLEND_INVERSE_TAU, BLEND_NOT, BLEND_FULL, BLEND_GAIN_INVERSE,
-    BLEND_NO_GAIN, BLEND_NO_MEAN, BLEND_NO_TARGET, BLEND_SWAPPED,
-    BLEND_KEEP_MEAN, BLEND_ADDED, BLEND_GAIN_ROOT, BLEND_GAIN_SQUARE,
-    BLEND_TAU_SQUARE, BLEND_TWICE
-} blend_fault;
+/* ---- statistics of columns ----------------------------------------------- */
 
 typedef struct column_fault {
     double factor;            /* of the result, when not 0                    */
@@ -221,38 +187,9 @@ typedef struct column_fault {
     bool counted;             /* a mean over the rows that take part          */
     bool first_twice;
     bool uncentred, distance; /* of the squares: no mean, no square           */
-    blend_fault blend;
 } column_fault;
 
 void plain_columns(const op_call *q, const column_fault *f, double *out);
-
-/* ---- sums of a class, bit by bit (plain_class.c) ------------------------- */
-
-/* How a chain sums: tensor cores, pairs (vdp), two halves of a block (amx),
- * blocks of their own (f32). */
-typedef enum sum_order { SUM_CORE, SUM_PAIRS, SUM_HALVES, SUM_FLOAT } sum_order;
-enum { CORE_BLOCK_MOST = 32 };
-
-/* All members but the first are whole numbers, so that a change of one is a
- * place and a value (hint/classes.c). */
-typedef struct sum_rule {
-    sum_order order;
-    int block, bits;          /* products of a step, fraction bits kept       */
-    int least;                /* exponent that a core goes by                 */
-    int nearest;              /* a core's sum, not towards zero               */
-    int flush;                /* a core's subnormal sums                      */
-    int keep;                 /* subnormal numbers of the others              */
-    int even_first, unfused;
-    int f16;                  /* the running sum                              */
-    int parts;                /* split-K, 0: not; whole tiles of ...          */
-    int tile;                 /* ... so many terms, 0: 16                     */
-} sum_rule;
-
-/* c + sum over k < n of a[k * step] b[k]. */
-float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
-                  const float *b, int64_t n);
-/* Terms of a part where a sum of n terms is split. */
-int64_t plain_part(const sum_rule *r, int64_t n);
 
 /* ---- any of them --------------------------------------------------------- */
 

@@ -101,7 +101,7 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
         const double r = f->weight == TT_FMT_F32
                              ? p : (double)tt_format_round(f->weight, (float)p);
         s[j * step] = over || (f->sum == SUM_HIDDEN_NAN && top == -DBL_MAX)
-                          ? NAN : r < f->flush ? 0 : r;
+                          ? NAN : r;
         l += f->weight_sum ? r : p;
     }
     if (f->sum == SUM_UNDIVIDED) l = 1;
@@ -113,17 +113,9 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
 static void plain_attention_weights(double *s, int64_t n, int64_t N,
                                     const attention_fault *f)
 {
-    const bool sigmoid = f->sum == SUM_SIGMOID
-                         || f->sum == SUM_SIGMOID_DIVIDED;
-    for (int64_t j = 0; sigmoid && j < n * N; j++)
-        s[j] = 1 / (1 + tt_exp(-s[j]));
-    for (int64_t i = 0; f->sum == SUM_SIGMOID_DIVIDED && i < n; i++) {
-        double l = 0;
-        for (int64_t j = 0; j < N; j++) l += s[i * N + j];
-        for (int64_t j = 0; j < N; j++) s[i * N + j] /= l;
-    }
-    if (sigmoid) return;
-    if (f->sum == SUM_NONE || f->sum == SUM_MEAN)
+    if (f->sum == SUM_SIGMOID)
+        for (int64_t j = 0; j < n * N; j++) s[j] = 1 / (1 + tt_exp(-s[j]));
+    else if (f->sum == SUM_NONE || f->sum == SUM_MEAN)
         for (int64_t j = 0; j < n * N; j++)
             s[j] = s[j] == -DBL_MAX ? 0
                    : s[j] / (f->sum == SUM_MEAN ? (double)N : 1);

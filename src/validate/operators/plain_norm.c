@@ -7,7 +7,9 @@
 
 static double weigh(const op_call *q, const norm_fault *f, double v, int64_t i)
 {
-    const double w = q->a ? (double)q->a[i] : 1;
+    const int64_t at = f->affine == AFFINE_FIRST_HEAD ? i % (q->c / f->heads)
+                                                      : i;
+    const double w = q->a ? (double)q->a[at] : 1;
     const double b = q->kind == OP_LAYER_NORM && q->b ? (double)q->b[i] : 0;
     switch (f->affine) {
     case AFFINE_NONE: return v;
@@ -95,7 +97,7 @@ void plain_norm(const op_call *q, const norm_fault *f, double *out)
     }
     int64_t n = q->c;
     if (f->group == GROUP_ALL) n = all;
-    if (f->group == GROUP_HALF && q->c % 2 == 0) n = q->c / 2;
+    if (f->heads) n = q->c / f->heads;
     for (int64_t at = 0; at < all; at += n)
         plain_norm_normalise(q, f, out, at, n, 1);
 }

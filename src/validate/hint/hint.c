@@ -354,7 +354,8 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     if (begin_chain(&h, end, c, i)) {
         const bool read = h.q->kind == OP_ATTENTION;
         c->together = together;
-        if (stage) hint_other(&h, name, stage);
+        if (stage > OTHER_STAGES) hint_damage(&h);
+        else if (stage) hint_other(&h, name, stage);
         else if (!read) hint_model(&h, name); /* says more than a family */
         if (!stage && !hint_settled(&h)) families_of_call(&h);
         if (!stage && read && !together) hint_model(&h, name);
@@ -457,7 +458,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         }
     /* what says more of a mistake goes before what may stand for it */
     const bool again = wrong && (!end.fits || end.partly);
-    for (int stage = 1; again && stage <= OTHER_STAGES; stage++)
+    for (int stage = 1; again && stage <= OTHER_STAGES + 1; stage++)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--)
             if (link_explains(&end, c, i, false, name, stage))
                 chain_link_name(c, i, false, of, sizeof of);

@@ -159,7 +159,10 @@ typedef struct rope_fault {
     bool by_row;              /* positions counted by token                   */
     tt_format table;          /* of sines and cosines; TT_FMT_F32: not        */
     int64_t from, to;         /* pairs of a head that alone are rotated       */
-    bool grid_exchanged;      /* rows and columns of a grid                   */
+    int64_t line;             /* columns of a grid are counted in lines of so
+                                 many; 0: as wide as it is                    */
+    int64_t most;             /* positions end here; 0: nowhere               */
+    const uint8_t *pair;      /* [D/2] whose angle each pair has; NULL: own   */
 } rope_fault;
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);

@@ -5,13 +5,13 @@
 
 #include "tether/mathfn.h"
 
-/* Position of token t on an axis where rows are as long as columns belong: the
+/* Position of token t on an axis where a grid's lines are as long as this; the
  * last token is at the end of its frame. */
-static double swapped_position(const op_call *q, int64_t t, int axis)
+static double line_position(const op_call *q, int64_t t, int axis, int64_t line)
 {
     const int32_t *p = q->pos + 3 * t, *end = q->pos + 3 * (q->n - 1);
     const int64_t at = (int64_t)p[1] * (end[2] + 1) + p[2];
-    return (double)(axis == 1 ? at / (end[1] + 1) : at % (end[1] + 1));
+    return (double)(axis == 1 ? at / line : at % line);
 }
 
 /* Angle of pair j of token t. */
@@ -24,11 +24,13 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
                     q->table->pairs[2]};
     for (int i = 0; f->pairs && i < 3; i++) n[i] = f->pairs[i];
     int group = 0;
+    if (f->pair) j = f->pair[j];
     int64_t at = j;
     while (group < 2 && at >= n[group]) at -= n[group++];
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
-    if (f->grid_exchanged && group > 0) p = swapped_position(q, t, group);
+    if (f->line && group > 0) p = line_position(q, t, group, f->line);
+    if (f->most && p > (double)f->most) p = (double)f->most;
     p *= 1 + f->more[group];
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];

@@ -188,9 +188,10 @@ int hint_parts(int64_t n, int64_t part[PARTS_MOST])
 {
     int count = 0;
     for (int i = 0; i < PARTS_MOST; i++) {
-        const int64_t block = (int64_t)4 << i / 2;
+        const int64_t block = (int64_t)4 << i / 3;
         const int64_t p = i == 0 ? 1 : i == 1 ? n / 2
-                        : i % 2 ? n - block : n % block;
+                        : i % 3 == 0 ? n % block : i % 3 == 1 ? n - block
+                        : block;
         bool known = p < 1 || p >= n;
         for (int k = 0; k < count; k++) known |= part[k] == p;
         if (!known) part[count++] = p;

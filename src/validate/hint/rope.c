@@ -40,9 +40,11 @@ static void rope_positions(hint *h)
     }
 }
 
-/* Lines of a grid, and tables, of another length. */
+/* Lines of a grid, and tables, of another length; another order. */
 static void lengths(hint *h)
 {
+    static const int order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0},
+                                   {2, 0, 1}, {2, 1, 0}};
     const int32_t *end = h->q->pos + 3 * (h->q->n - 1);
     const int64_t tall = end[1] + 1, wide = end[2] + 1;
     if (tall != wide)
@@ -54,6 +56,15 @@ static void lengths(hint *h)
             hint_try_fault(h, F(.line = n), "rows and columns are counted in "
                            "lines of %lld where %lld belong", (long long)n,
                            (long long)wide);
+    for (int k = 1; k < 6 && h->q->n % (tall * wide) == 0; k++) {
+        const int *o = order[k];
+        hint_try_fault(h, F(.grid = o), "tokens are counted by %s, %s, %s "
+                       "where frame, row, column belong", axis_name[o[0]],
+                       axis_name[o[1]], axis_name[o[2]]);
+    }
+    for (int64_t n = 1; n < h->q->H; n++)
+        hint_try_fault(h, F(.heads = n), "only the first %lld of %lld heads "
+                       "are rotated", (long long)n, (long long)h->q->H);
     for (int64_t n = 1; n < LONGEST; n++)
         hint_try_fault(h, F(.most = n), "positions after %lld are %lld (a "
                        "table that ends there?)", (long long)n, (long long)n);

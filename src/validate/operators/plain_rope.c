@@ -14,6 +14,21 @@ static double line_position(const op_call *q, int64_t t, int axis, int64_t line)
     return (double)(axis == 1 ? at / line : at % line);
 }
 
+/* The same where tokens of whole frames are counted by these axes. */
+static double grid_position(const op_call *q, int64_t t, int axis,
+                            const int *grid)
+{
+    const int32_t *end = q->pos + 3 * (q->n - 1);
+    const int64_t tall = end[1] + 1, wide = end[2] + 1;
+    const int64_t dim[] = {q->n / (tall * wide), tall, wide};
+    int64_t at[3] = {0};
+    for (int i = 2; i >= 0; i--) {
+        at[grid[i]] = t % dim[grid[i]];
+        t /= dim[grid[i]];
+    }
+    return axis ? (double)at[axis] : (double)q->pos[3 * at[0] * tall * wide];
+}
+
 /* Angle of pair j of token t. */
 static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
 {
@@ -30,6 +45,7 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
     if (f->line && group > 0) p = line_position(q, t, group, f->line);
+    if (f->grid) p = grid_position(q, t, group, f->grid);
     if (f->most && p > (double)f->most) p = (double)f->most;
     p *= 1 + f->more[group];
     const double e = f->one_spectrum ? (double)j / (double)all
@@ -74,6 +90,7 @@ void plain_rope(const op_call *q, const rope_fault *f, double *out)
             for (int64_t h = 0; h < q->H; h++) {
                 const int64_t i0 = (t * q->H + h) * q->D
                                    + (apart == 1 ? 2 * j : j);
+                if (f && f->heads && h >= f->heads) c = 1, s = 0;
                 double a = (double)q->x[i0];
                 const double b = (double)q->x[i0 + apart];
                 out[i0] = sign[0] * a * c - sign[1] * b * s;

@@ -30,7 +30,7 @@ static const char *const damage_text[] = {
     "%s 0 for all", "every %s is the one before it",
     "every %s is the one after it", "halves of the %ss are exchanged",
     "%ss run backwards", "what all %ss have in common is taken away",
-    "the last %lld of %lld %ss are zero", "the first %lld of %lld %ss are zero",
+    "%ss: the last %lld are zero", "%ss: the first %lld are zero",
     "%s %lld is zero", "%s %lld holds the one after it",
     "%s %lld holds the one before it", "from %s %lld on all hold the one before"
 };
@@ -88,15 +88,11 @@ static const char *damage_axis(const damage *d, int axis)
 static void try_damage(damage *d, damage_form f, int axis, int64_t m)
 {
     hint *h = d->h;
-    const char *one = damage_axis(d, axis);
     char what[96];
     if (hint_settled(h) || h->chain->trials-- <= 0) return;
     make_damage(d, f, axis, m);
-    if (f == LAST_ZERO || f == FIRST_ZERO)
-        snprintf(what, sizeof what, damage_text[f], (long long)m,
-                 (long long)d->o.dim[axis], one);
-    else
-        snprintf(what, sizeof what, damage_text[f], one, (long long)m);
+    snprintf(what, sizeof what, damage_text[f], damage_axis(d, axis),
+             (long long)m);
     if (d->o.place) {
         hint_try_call(h, &d->own, "%s: %s", d->name, what);
         return;
@@ -112,16 +108,13 @@ static void damage_axes(damage *d)
     for (int axis = 0; axis < d->o.rank; axis++) {
         const int64_t n = d->o.dim[axis];
         const int parts = n > 1 ? hint_parts(n, part) : 0;
-        for (int f = FIRST_FOR_ALL; n > 1 && f <= CENTRED; f++)
-            if (f != HALVES || n % 2 == 0)
-                try_damage(d, (damage_form)f, axis, 0);
-        for (int k = 0; k < parts; k++) {
-            try_damage(d, LAST_ZERO, axis, part[k]);
-            try_damage(d, FIRST_ZERO, axis, part[k]);
+        for (int f = 0; n > 1 && f <= HELD; f++) {
+            const bool some = f == LAST_ZERO || f == FIRST_ZERO;
+            const int64_t all = some ? parts : f < LAST_ZERO ? 1
+                                : n <= FEW ? n : 0;
+            for (int64_t m = f == HELD; m < all; m++)
+                try_damage(d, (damage_form)f, axis, some ? part[m] : m);
         }
-        for (int64_t m = 0; n > 1 && n <= FEW && m < n; m++)
-            for (int f = ONE_ZERO; f <= HELD; f++)
-                if (f != HELD || m > 0) try_damage(d, (damage_form)f, axis, m);
     }
 }
 

@@ -87,6 +87,7 @@ static void masks_and_sums(hint *h)
         {bias, F(.bias = BIAS_HEAD0), "relative bias of head 0 for all heads"},
         {true, F(.causal = 1), "a causal mask is applied"},
         {true, F(.causal = -1), "an inverted causal mask is applied"},
+        {a->N > 1, F(.not_self = true), "no token attends to itself"},
         {true, F(.sum = SUM_NONE), "no softmax"},
         {true, F(.sum = SUM_MEAN), "logits divided by their number are the "
          "weights, without softmax"},
@@ -98,15 +99,22 @@ static void masks_and_sums(hint *h)
          "mask is -inf (a mean of the values belongs there)"},
         {true, F(.sum = SUM_OVERFLOW),
          "exp overflows or vanishes: the maximum is not subtracted"},
-        {true, F(.sum = SUM_PLUS_ONE), "one is added to the sum of the weights "
-         "(a zero logit takes part)"},
+        {true, F(.zeros = 1), "one is added to the sum of the weights (a zero "
+         "logit takes part)"},
         {true, F(.sum = SUM_SIGMOID), "sigmoid instead of softmax"},
     };
     HINT_TRY_EACH(h, list);
-    for (int64_t n = 512; n >= 16; n /= 2)
-        if (n < a->N)
-            hint_try_fault(h, F(.block = n), "sums are not rescaled when the "
-                           "maximum moves (blocks of %lld keys)", (long long)n);
+    for (int64_t n = 512; n >= 4; n /= 2) {
+        if (a->N % n)
+            hint_try_fault(h, F(.zeros = n - a->N % n), "%lld keys of zeros "
+                           "are attended (padding to a multiple of %lld?)",
+                           (long long)(n - a->N % n), (long long)n);
+        for (int sum = 0; sum < 2 && n < a->N; sum++)
+            hint_try_fault(h, F(.block = n, .sum_rescaled = sum != 0),
+                           "%s not rescaled when the maximum moves (blocks of "
+                           "%lld keys)", sum ? "the output so far is"
+                           : "sums are", (long long)n);
+    }
     for (int sum = 0; sum < 2; sum++) {
         hint_try_fault(h, F(.weight = TT_FMT_BF16, .weight_sum = sum != 0),
                        "softmax weights are rounded to bf16");

@@ -127,6 +127,9 @@ void hint_window(hint *h);
 enum { OTHER_STAGES = 4 };
 void hint_other(hint *h, const char *name, int stage);
 void hint_other_block(hint *end, chain *c);
+/* A part of its result, or of what it reads, is missing or another part
+ * (damage.c). */
+void hint_damage(hint *h);
 /* Weights, keys and values in fewer bits (stored.c). */
 void hint_stored(hint *end, chain *c);
 /* Means and deviations of several frames (columns.c); true: one explains it. */

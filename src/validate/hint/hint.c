@@ -188,9 +188,10 @@ int hint_parts(int64_t n, int64_t part[PARTS_MOST])
 {
     int count = 0;
     for (int i = 0; i < PARTS_MOST; i++) {
-        const int64_t block = (int64_t)4 << i / 2;
+        const int64_t block = (int64_t)4 << i / 3;
         const int64_t p = i == 0 ? 1 : i == 1 ? n / 2
-                        : i % 2 ? n - block : n % block;
+                        : i % 3 == 0 ? n % block : i % 3 == 1 ? n - block
+                        : block;
         bool known = p < 1 || p >= n;
         for (int k = 0; k < count; k++) known |= part[k] == p;
         if (!known) part[count++] = p;
@@ -354,7 +355,8 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     if (begin_chain(&h, end, c, i)) {
         const bool read = h.q->kind == OP_ATTENTION;
         c->together = together;
-        if (stage) hint_other(&h, name, stage);
+        if (stage > OTHER_STAGES) hint_damage(&h);
+        else if (stage) hint_other(&h, name, stage);
         else if (!read) hint_model(&h, name); /* says more than a family */
         if (!stage && !hint_settled(&h)) families_of_call(&h);
         if (!stage && read && !together) hint_model(&h, name);
@@ -457,7 +459,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         }
     /* what says more of a mistake goes before what may stand for it */
     const bool again = wrong && (!end.fits || end.partly);
-    for (int stage = 1; again && stage <= OTHER_STAGES; stage++)
+    for (int stage = 1; again && stage <= OTHER_STAGES + 1; stage++)
         for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--)
             if (link_explains(&end, c, i, false, name, stage))
                 chain_link_name(c, i, false, of, sizeof of);

@@ -14,7 +14,7 @@
 
 #define F(...) &(rope_fault){__VA_ARGS__}
 #define WORK_MOST ((int64_t)1 << 20)
-enum { TRIALS = 1000 };
+enum { TRIALS = 1000, LONGEST = 32 };
 
 static const char *const axis_name[] = {"frame", "row", "column"};
 
@@ -38,6 +38,36 @@ static void rope_positions(hint *h)
                            "%s where frame, row, column belong",
                            axis_name[o[0]], axis_name[o[1]], axis_name[o[2]]);
     }
+}
+
+/* Lines of a grid, and tables, of another length; another order. */
+static void lengths(hint *h)
+{
+    static const int order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0},
+                                   {2, 0, 1}, {2, 1, 0}};
+    const int32_t *end = h->q->pos + 3 * (h->q->n - 1);
+    const int64_t tall = end[1] + 1, wide = end[2] + 1;
+    if (tall != wide)
+        hint_try_fault(h, F(.line = tall), "height and width of the grid "
+                       "exchanged: rows and columns are counted in lines as "
+                       "long as it is high");
+    for (int64_t n = 1; n <= 2 * wide; n++)
+        if (n != wide && n != tall)
+            hint_try_fault(h, F(.line = n), "rows and columns are counted in "
+                           "lines of %lld where %lld belong", (long long)n,
+                           (long long)wide);
+    for (int k = 1; k < 6 && h->q->n % (tall * wide) == 0; k++) {
+        const int *o = order[k];
+        hint_try_fault(h, F(.grid = o), "tokens are counted by %s, %s, %s "
+                       "where frame, row, column belong", axis_name[o[0]],
+                       axis_name[o[1]], axis_name[o[2]]);
+    }
+    for (int64_t n = 1; n < h->q->H; n++)
+        hint_try_fault(h, F(.heads = n), "only the first %lld of %lld heads "
+                       "are rotated", (long long)n, (long long)h->q->H);
+    for (int64_t n = 1; n < LONGEST; n++)
+        hint_try_fault(h, F(.most = n), "positions after %lld are %lld (a "
+                       "table that ends there?)", (long long)n, (long long)n);
 }
 
 /* Who has how many pairs? At least two of the axes have as many. */
@@ -190,6 +220,51 @@ static void angles(hint *h)
     }
 }
 
+/* ---- angles of other pairs ----------------------------------------------- */
+
+enum { PAIRS_MOST = 32 };
+
+/* One pair after the other takes the angle that leaves least. What is left in
+ * the end, of what was. */
+static double solve_pairs(hint *h, const rope_fault *f, uint8_t *pair)
+{
+    const int64_t all = h->q->D / 2;
+    const double before = hint_left(h, h->q, f);
+    double left = before, was = INFINITY;
+    while (left < 0.97 * was && !hint_settled(h)) {
+        int64_t best = -1;
+        was = left;
+        for (int64_t i = 0; i < all * all; i++) {
+            const uint8_t own = pair[i / all];
+            pair[i / all] = (uint8_t)(i % all);
+            const double e = hint_left(h, h->q, f);
+            pair[i / all] = own;
+            if (e < left) left = e, best = i;
+        }
+        if (best >= 0) pair[best / all] = (uint8_t)(best % all);
+    }
+    return left / before;
+}
+
+static void other_pairs(hint *h)
+{
+    const int64_t all = h->q->D / 2, *n = h->q->table->pairs;
+    uint8_t pair[PAIRS_MOST];
+    const rope_fault f = {.pair = pair};
+    char what[128] = "";
+    if (all > PAIRS_MOST) return;
+    for (int64_t a = 0, j = 0; a < 3; j += n[a++])
+        for (int64_t k = 0; k < n[a]; k++)
+            pair[j + k] = (uint8_t)(j + n[a] - 1 - k);
+    hint_try_fault(h, &f, "frequencies of each axis are in reverse order");
+    for (int j = 0; j < all; j++) pair[j] = (uint8_t)j;
+    if (hint_settled(h) || solve_pairs(h, &f, pair) > 1e-3) return;
+    for (int j = 0; j < all; j++)
+        snprintf(what + strlen(what), sizeof what - strlen(what), " %d",
+                 pair[j]);
+    hint_try_fault(h, &f, "pairs have the angles of%s", what);
+}
+
 void hint_rope(hint *h)
 {
     enum { BACK = ROPE_B_SIN | ROPE_A_SIN };
@@ -204,9 +279,6 @@ void hint_rope(hint *h)
     }, others[] = {
         {true, F(.by_row = true),
          "positions count tokens instead of frame, row, column"},
-        {true, F(.grid_exchanged = true),
-         "height and width of the grid exchanged: "
-         "rows and columns are counted in lines as long as it is high"},
         {true, F(.one_spectrum = true),
          "frequencies counted over the whole head, not per axis"},
         {half > 0, F(.to = half), "only the first half of a head is rotated"},
@@ -223,10 +295,12 @@ void hint_rope(hint *h)
     hint_try_fault(h, F(.form = ROPE_EXCHANGED), "sine and cosine exchanged");
     rope_positions(h);
     HINT_TRY_EACH(h, others);
+    lengths(h);
     /* a thousand trials: only of what is quickly done, not after a pass */
     if (h->chain ? h->chain->blind || h->chain->trials < TRIALS
                  : call_cost(h->q) > WORK_MOST) return;
     splits(h);
     for (int n = 1; n < 5 && !hint_settled(h); n++) forms(h, n);
     if (!hint_settled(h)) angles(h);
+    if (!hint_settled(h)) other_pairs(h);
 }

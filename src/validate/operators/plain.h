@@ -65,7 +65,7 @@ typedef enum bias_fault {
 
 typedef enum sum_fault {
     SUM_RIGHT, SUM_NONE, SUM_MEAN, SUM_UNDIVIDED, SUM_OVER_QUERIES,
-    SUM_OVERFLOW, SUM_PLUS_ONE, SUM_SIGMOID, SUM_HIDDEN_NAN
+    SUM_OVERFLOW, SUM_SIGMOID, SUM_HIDDEN_NAN
 } sum_fault;
 
 typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
@@ -92,7 +92,10 @@ typedef struct attention_fault {
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
     bool swap_kv;
     double cap;               /* logits are cap tanh(logit / cap), when not 0 */
-    int64_t block;            /* keys; sums are not rescaled after it         */
+    int64_t block;            /* keys; sums are not rescaled after it ...     */
+    bool sum_rescaled;        /* ... but that of the weights is               */
+    bool not_self;            /* no query attends to its own key              */
+    int64_t zeros;            /* keys and values of zeros that are attended   */
 } attention_fault;
 
 void plain_attention(tt_ctx *ctx, const tt_attention_args *a,
@@ -155,7 +158,13 @@ typedef struct rope_fault {
     bool by_row;              /* positions counted by token                   */
     tt_format table;          /* of sines and cosines; TT_FMT_F32: not        */
     int64_t from, to;         /* pairs of a head that alone are rotated       */
-    bool grid_exchanged;      /* rows and columns of a grid                   */
+    int64_t line;             /* columns of a grid are counted in lines of so
+                                 many; 0: as wide as it is                    */
+    int64_t most;             /* positions end here; 0: nowhere               */
+    const uint8_t *pair;      /* [D/2] whose angle each pair has; NULL: own   */
+    const int *grid;          /* [3] axes, slowest first, by which tokens are
+                                 counted; NULL: frame, row, column            */
+    int64_t heads;            /* that alone are rotated; 0: all               */
 } rope_fault;
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);

@@ -39,7 +39,7 @@ static bool left_out(const tt_attention_args *a, const attention_fault *f,
 {
     const int64_t at = i + a->N - a->T;
     return (f->causal > 0 && j > at) || (f->causal < 0 && j < at)
-           || j < f->head || j >= a->N - f->tail;
+           || j < f->head || j >= a->N - f->tail || (f->not_self && j == at);
 }
 
 static double bias_at(const tt_attention_args *a, const attention_fault *f,
@@ -91,6 +91,7 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
     /* float32: exp of more is infinite, of less zero, and so is the sum */
     const bool over = f->sum == SUM_OVERFLOW
                       && (top > 88.7228 || top < -103.972);
+    const double last = top;
     if (f->block) top = -DBL_MAX;
     for (int64_t j = 0; j < n; j++) {
         if (f->block && j % f->block == 0)
@@ -102,10 +103,10 @@ static void plain_attention_softmax(double *s, int64_t n, int64_t step,
                              ? p : (double)tt_format_round(f->weight, (float)p);
         s[j * step] = over || (f->sum == SUM_HIDDEN_NAN && top == -DBL_MAX)
                           ? NAN : r;
-        l += f->weight_sum ? r : p;
+        l += f->weight_sum ? r : f->sum_rescaled ? p * tt_exp(top - last) : p;
     }
     if (f->sum == SUM_UNDIVIDED) l = 1;
-    if (f->sum == SUM_PLUS_ONE) l += tt_exp(-top);
+    if (f->zeros) l += (double)f->zeros * tt_exp(-top);
     for (int64_t j = 0; j < n; j++) s[j * step] /= l;
 }
 

@@ -5,13 +5,28 @@
 
 #include "tether/mathfn.h"
 
-/* Position of token t on an axis where rows are as long as columns belong: the
+/* Position of token t on an axis where a grid's lines are as long as this; the
  * last token is at the end of its frame. */
-static double swapped_position(const op_call *q, int64_t t, int axis)
+static double line_position(const op_call *q, int64_t t, int axis, int64_t line)
 {
     const int32_t *p = q->pos + 3 * t, *end = q->pos + 3 * (q->n - 1);
     const int64_t at = (int64_t)p[1] * (end[2] + 1) + p[2];
-    return (double)(axis == 1 ? at / (end[1] + 1) : at % (end[1] + 1));
+    return (double)(axis == 1 ? at / line : at % line);
+}
+
+/* The same where tokens of whole frames are counted by these axes. */
+static double grid_position(const op_call *q, int64_t t, int axis,
+                            const int *grid)
+{
+    const int32_t *end = q->pos + 3 * (q->n - 1);
+    const int64_t tall = end[1] + 1, wide = end[2] + 1;
+    const int64_t dim[] = {q->n / (tall * wide), tall, wide};
+    int64_t at[3] = {0};
+    for (int i = 2; i >= 0; i--) {
+        at[grid[i]] = t % dim[grid[i]];
+        t /= dim[grid[i]];
+    }
+    return axis ? (double)at[axis] : (double)q->pos[3 * at[0] * tall * wide];
 }
 
 /* Angle of pair j of token t. */
@@ -24,11 +39,14 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
                     q->table->pairs[2]};
     for (int i = 0; f->pairs && i < 3; i++) n[i] = f->pairs[i];
     int group = 0;
+    if (f->pair) j = f->pair[j];
     int64_t at = j;
     while (group < 2 && at >= n[group]) at -= n[group++];
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
-    if (f->grid_exchanged && group > 0) p = swapped_position(q, t, group);
+    if (f->line && group > 0) p = line_position(q, t, group, f->line);
+    if (f->grid) p = grid_position(q, t, group, f->grid);
+    if (f->most && p > (double)f->most) p = (double)f->most;
     p *= 1 + f->more[group];
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];
@@ -72,6 +90,7 @@ void plain_rope(const op_call *q, const rope_fault *f, double *out)
             for (int64_t h = 0; h < q->H; h++) {
                 const int64_t i0 = (t * q->H + h) * q->D
                                    + (apart == 1 ? 2 * j : j);
+                if (f && f->heads && h >= f->heads) c = 1, s = 0;
                 double a = (double)q->x[i0];
                 const double b = (double)q->x[i0 + apart];
                 out[i0] = sign[0] * a * c - sign[1] * b * s;

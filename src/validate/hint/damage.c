@@ -1,0 +1,180 @@
+/* damage.c: a part of an array is missing, or holds another part.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Of any operand of a call, and of its result, along each of its axes: a loop
+ * ends too early or begins too late, index 0 is taken for all, every index
+ * holds its neighbour, halves are exchanged. The mistake is made on a copy, and
+ * the call is done again. */
+#include "validate/hint/chain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct damage {
+    hint *h;
+    op_call own;               /* reads `mine`                                */
+    op_operand o;              /* of own; place NULL: the result              */
+    const tt_real *at;         /* what is damaged                             */
+    tt_real *mine;
+    tt_tensor w;               /* over mine                                   */
+    const char *name;
+} damage;
+
+typedef enum damage_form {
+    FIRST_FOR_ALL, ONE_BEFORE, ONE_AFTER, HALVES, BACKWARDS, CENTRED,
+    LAST_ZERO, FIRST_ZERO, ONE_ZERO, HOLDS_NEXT, HOLDS_BEFORE, HELD
+} damage_form;
+
+static const char *const damage_text[] = {
+    "%s 0 for all", "every %s is the one before it",
+    "every %s is the one after it", "halves of the %ss are exchanged",
+    "%ss run backwards", "what all %ss have in common is taken away",
+    "%ss: the last %lld are zero", "%ss: the first %lld are zero",
+    "%s %lld is zero", "%s %lld holds the one after it",
+    "%s %lld holds the one before it", "from %s %lld on all hold the one before"
+};
+
+/* The index of n whose values stand at index k; -1: zeros. */
+static int64_t damage_source(damage_form f, int64_t k, int64_t n, int64_t m)
+{
+    switch (f) {
+    case FIRST_FOR_ALL: return 0;
+    case ONE_BEFORE: return k > 0 ? k - 1 : 0;
+    case ONE_AFTER: return k + 1 < n ? k + 1 : k;
+    case HALVES: return (k + n / 2) % n;
+    case BACKWARDS: return n - 1 - k;
+    case LAST_ZERO: return k < n - m ? k : -1;
+    case FIRST_ZERO: return k < m ? -1 : k;
+    case ONE_ZERO: return k == m ? -1 : k;
+    case HOLDS_NEXT: return k == m ? (k + 1) % n : k;
+    case HOLDS_BEFORE: return k == m ? (k + n - 1) % n : k;
+    case HELD: return k < m ? k : m - 1;
+    default: return k;
+    }
+}
+
+/* Every m-th index of one axis, as a copy in mine. */
+static void make_damage(damage *d, damage_form f, int axis, int64_t m)
+{
+    const op_operand *o = &d->o;
+    int64_t width = 1, step = 1;
+    for (int i = 1; i < o->rank; i++) width *= o->dim[i];
+    const int64_t row = o->stride ? o->stride : width, n = o->dim[axis];
+    for (int i = axis + 1; i < o->rank; i++) step *= o->dim[i];
+    if (axis == 0) step = row;
+    memcpy(d->mine, d->at, (size_t)operand_span(o) * sizeof *d->mine);
+    for (int64_t i = 0; i < o->dim[0] * width; i++) {
+        const int64_t at = i / width * row + i % width, k = at / step % n;
+        const int64_t from = damage_source(f, k, n, m);
+        double mean = 0;
+        for (int64_t j = 0; f == CENTRED && j < n; j++)
+            mean += (double)d->at[at + (j - k) * step] / (double)n;
+        d->mine[at] = from < 0 ? 0 : d->at[at + (from - k) * step]
+                                     - (tt_real)mean;
+    }
+}
+
+static const char *damage_axis(const damage *d, int axis)
+{
+    static const char *const heads[] = {"token", "head", "channel"};
+    static const char *const picture[] = {"row", "column", "channel"};
+    const op_kind kind = d->h->q->kind;
+    if (d->w.data) return axis ? "input" : "output";
+    if (d->o.rank == 3) return (kind == OP_CONV ? picture : heads)[axis];
+    return axis == d->o.rank - 1 ? "channel" : "row";
+}
+
+static void try_damage(damage *d, damage_form f, int axis, int64_t m)
+{
+    hint *h = d->h;
+    char what[96];
+    if (hint_settled(h) || h->chain->trials-- <= 0) return;
+    make_damage(d, f, axis, m);
+    snprintf(what, sizeof what, damage_text[f], damage_axis(d, axis),
+             (long long)m);
+    if (d->o.place) {
+        hint_try_call(h, &d->own, "%s: %s", d->name, what);
+        return;
+    }
+    for (int64_t i = 0; i < h->n; i++) h->trial[i] = (double)d->mine[i];
+    hint_try(h, h->trial, "%s: %s", d->name, what);
+}
+
+static void damage_axes(damage *d)
+{
+    enum { FEW = 32 };
+    int64_t part[PARTS_MOST];
+    for (int axis = 0; axis < d->o.rank; axis++) {
+        const int64_t n = d->o.dim[axis];
+        const int parts = n > 1 ? hint_parts(n, part) : 0;
+        for (int f = 0; n > 1 && f <= HELD; f++) {
+            const bool some = f == LAST_ZERO || f == FIRST_ZERO;
+            const int64_t all = some ? parts : f < LAST_ZERO ? 1
+                                : n <= FEW ? n : 0;
+            for (int64_t m = f == HELD; m < all; m++)
+                try_damage(d, (damage_form)f, axis, some ? part[m] : m);
+        }
+    }
+}
+
+/* Is it the result of an earlier link, which is tried there? */
+static bool of_a_link(const chain *c, const void *at)
+{
+    const char *was = chain_was(c, at);
+    for (int i = 0; was && i < c->at; i++)
+        if (was >= c->link[i].out_was
+            && was < c->link[i].out_was + c->link[i].bytes) return true;
+    return false;
+}
+
+static void damage_operand(hint *h, int i)
+{
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    damage d = {.h = h, .own = *h->q};
+    op_operands l;
+    call_map(h->ctx, &d.own, h->q, 0, NULL, 0);      /* frames of its own */
+    call_operands(&d.own, &l);
+    d.o = l.of[i];
+    d.name = d.o.name;
+    d.at = operand_at(&d.o);
+    if (!d.at || h->ctx->status) return;
+    if (d.o.type == TT_NONE) {
+        const tt_tensor *w = operand_at(&d.o);
+        d.at = plain_weight(h->ctx, w);
+        d.o.rank = 2;
+        d.o.dim[0] = w->dim[0];
+        d.o.dim[1] = tt_tensor_count(w) / w->dim[0];
+        d.mine = tt_scratch(h->ctx, tt_tensor_count(w));
+        d.w = tt_tensor_make(d.mine, real, w->rank, w->dim);
+        d.w.native = true;
+        operand_set(&d.o, &d.w);
+    } else {
+        if (d.o.type != real || of_a_link(h->chain, d.at)) return;
+        d.mine = tt_scratch(h->ctx, operand_span(&d.o));
+        operand_set(&d.o, d.mine);
+    }
+    if (!h->ctx->status) damage_axes(&d);
+}
+
+static void damage_result(hint *h)
+{
+    damage d = {.h = h, .name = "its result", .o.rank = h->rank};
+    tt_real *at = tt_scratch(h->ctx, h->n);
+    d.mine = tt_scratch(h->ctx, h->n);
+    if (h->rank > 3 || h->ctx->status) return;
+    memcpy(d.o.dim, h->dim, sizeof d.o.dim);
+    for (int64_t i = 0; i < h->n; i++) at[i] = (tt_real)h->want[i];
+    d.at = at;
+    damage_axes(&d);
+}
+
+void hint_damage(hint *h)
+{
+    op_operands l;
+    call_operands(h->q, &l);
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    damage_result(h);
+    for (int i = 0; i < l.n && !hint_settled(h); i++) damage_operand(h, i);
+    tt_arena_reset(&h->ctx->scratch, mark);
+}

@@ -179,6 +179,16 @@ const char *chain_was(const chain *c, const void *copy)
     return was_at(&c->link[c->at], copy);
 }
 
+bool chain_result(const chain *c, const void *copy)
+{
+    const char *was = chain_was(c, copy);
+    bool is = false;
+    for (int i = 0; was && i < c->at; i++)
+        is |= was >= c->link[i].out_was
+              && was < c->link[i].out_was + c->link[i].bytes;
+    return is;
+}
+
 const char *chain_rope_of(const chain *c, int i)
 {
     const chain_link *l = &c->link[i];

@@ -144,5 +144,7 @@ const char *chain_row_name(int64_t row, int64_t rows);
 const char *chain_next(const chain *c);
 /* Where an operand of the link under trial was before it was copied. */
 const char *chain_was(const chain *c, const void *copy);
+/* Is that the result of an earlier link? */
+bool chain_result(const chain *c, const void *copy);
 
 #endif

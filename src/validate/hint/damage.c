@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Of any operand of a call, and of its result, along each of its axes: a loop
- * ends too early or begins too late, index 0 is taken for all, every index
- * holds its neighbour, halves are exchanged. The mistake is made on a copy, and
- * the call is done again. */
+ * Of what a call reads but weights of products, and of its result, along each
+ * axis: a loop ends too early or begins too late, index 0 is taken for all,
+ * every index holds its neighbour, halves are exchanged. The mistake is made on
+ * a copy, and the call is done again. */
 #include "validate/hint/chain.h"
 
 #include <stdio.h>
@@ -17,7 +17,6 @@ typedef struct damage {
     op_operand o;              /* of own; place NULL: the result              */
     const tt_real *at;         /* what is damaged                             */
     tt_real *mine;
-    tt_tensor w;               /* over mine                                   */
     const char *name;
 } damage;
 
@@ -80,7 +79,6 @@ static const char *damage_axis(const damage *d, int axis)
     static const char *const heads[] = {"token", "head", "channel"};
     static const char *const picture[] = {"row", "column", "channel"};
     const op_kind kind = d->h->q->kind;
-    if (d->w.data) return axis ? "input" : "output";
     if (d->o.rank == 3) return (kind == OP_CONV ? picture : heads)[axis];
     return axis == d->o.rank - 1 ? "channel" : "row";
 }
@@ -118,16 +116,6 @@ static void damage_axes(damage *d)
     }
 }
 
-/* Is it the result of an earlier link, which is tried there? */
-static bool of_a_link(const chain *c, const void *at)
-{
-    const char *was = chain_was(c, at);
-    for (int i = 0; was && i < c->at; i++)
-        if (was >= c->link[i].out_was
-            && was < c->link[i].out_was + c->link[i].bytes) return true;
-    return false;
-}
-
 static void damage_operand(hint *h, int i)
 {
     const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
@@ -138,22 +126,9 @@ static void damage_operand(hint *h, int i)
     d.o = l.of[i];
     d.name = d.o.name;
     d.at = operand_at(&d.o);
-    if (!d.at || h->ctx->status) return;
-    if (d.o.type == TT_NONE) {
-        const tt_tensor *w = operand_at(&d.o);
-        d.at = plain_weight(h->ctx, w);
-        d.o.rank = 2;
-        d.o.dim[0] = w->dim[0];
-        d.o.dim[1] = tt_tensor_count(w) / w->dim[0];
-        d.mine = tt_scratch(h->ctx, tt_tensor_count(w));
-        d.w = tt_tensor_make(d.mine, real, w->rank, w->dim);
-        d.w.native = true;
-        operand_set(&d.o, &d.w);
-    } else {
-        if (d.o.type != real || of_a_link(h->chain, d.at)) return;
-        d.mine = tt_scratch(h->ctx, operand_span(&d.o));
-        operand_set(&d.o, d.mine);
-    }
+    if (!d.at || d.o.type != real || chain_result(h->chain, d.at)) return;
+    d.mine = tt_scratch(h->ctx, operand_span(&d.o));
+    operand_set(&d.o, d.mine);
     if (!h->ctx->status) damage_axes(&d);
 }
 

@@ -63,7 +63,7 @@ void hint_try_each(hint *h, const hint_trial *list, size_t n);
 #define HINT_TRY_EACH(h, list)                                                 \
     hint_try_each((h), (list), sizeof(list) / sizeof *(list))
 /* How many of n terms a loop may leave out: one, half, what is past whole
- * blocks, a block, all but a block. Different numbers from 1 to n - 1; how many. */
+ * blocks, a block, all but one. Different numbers from 1 to n - 1; how many. */
 enum { PARTS_MOST = 30 };
 int hint_parts(int64_t n, int64_t part[PARTS_MOST]);
 /* The operator did nothing: its input is its result. */

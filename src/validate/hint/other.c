@@ -151,18 +151,17 @@ static void other_near(hint *h, const char *what, const tt_real *at, int64_t n)
                 && !memcmp(c->link[k].out, r->copy, c->link[k].bytes))
                 chain_link_name(c, k, false, of, sizeof of);
         const int64_t half = n > 1 ? n / 2 : 1;
-        for (int64_t k = 0; k + half <= r->count && r->count <= 6 * n;
-             k += half) {
+        for (int64_t u = 0; u < 2 * r->count / half && r->count <= 6 * n; u++) {
             op_call own = *h->q;
+            const int64_t k = u / 2 * half;          /* a row, or two of it */
             void *const from[] = {(void *)(uintptr_t)at};
-            void *to[] = {r->copy + k};
-            if (r->count > n) {          /* in both of two rows */
-                tt_real *x = to[0] = tt_scratch(h->ctx, n);
-                for (int64_t j = 0; x && j < n; j++)
-                    x[j] = r->copy[k + j % half];
-            }
-            if (h->ctx->status || (r->count == n && k)
-                || !memcmp(to[0], at, (size_t)n * sizeof *at)) continue;
+            tt_real *x = tt_scratch(h->ctx, n);
+            void *const to[] = {x};
+            if (!x || k + (u % 2 ? half : n) > r->count
+                || (u % 2 && r->count == n)) continue;
+            for (int64_t j = 0; j < n; j++)
+                x[j] = r->copy[k + (u % 2 ? j % half : j)];
+            if (!memcmp(x, at, (size_t)n * sizeof *at)) continue;
             chain_move(h->ctx, &h->ctx->scratch, &own, from, to, 1);
             hint_try_call(h, &own, "%s is %s%s", what, r->count > n
                           ? "a row of " : "the result of ", of);
@@ -336,12 +335,8 @@ static void other_operand(hint *h, const char *name, const tt_real *at,
         a.n *= dim[i];
         if (i || rank < 2) a.c *= dim[i];
     }
-    const char *was = at ? chain_was(h->chain, at) : NULL;
-    const chain *c = h->chain;
-    for (int i = 0; was && i < c->at; i++)
-        if (was >= c->link[i].out_was
-            && was < c->link[i].out_was + c->link[i].bytes) return;
-    if ((at && !was) || !(a.mine = tt_scratch(h->ctx, a.n))) return;
+    if (at && (!chain_was(h->chain, at) || chain_result(h->chain, at))) return;
+    if (!(a.mine = tt_scratch(h->ctx, a.n))) return;
     if (order) {
         hint_all_axes(rank, dim, other_order, &a);
         if (strstr(name, "patch"))
@@ -380,6 +375,8 @@ static void other_arrays(hint *h, const char *name, bool order)
         other_operand(h, strstr(name, "tokens") ? "order of a patch (channel, "
                       "row, column)" : "its input", q->x, 2, dim, order);
     if (q->y) other_operand(h, "what is added", q->y, 2, dim, order);
+    if (q->kind == OP_LINEAR && q->b)
+        other_operand(h, "its bias", q->b, 1, &q->w->dim[0], order);
 }
 
 /* Heads are split, and joined again, with their channels first, or another

@@ -165,15 +165,6 @@ static void values_rounded(hint *h)
             h->trial[k] = (double)tt_format_round(formats[i].f,
                                                   (float)h->want[k]);
         hint_try(h, h->trial, "the result is rounded to %s", formats[i].name);
-        /* toward zero: one step back where rounding went up */
-        for (int64_t k = 0; k < h->n; k++) {
-            const double w = h->want[k];
-            if (fabs(h->trial[k]) > fabs(w))
-                h->trial[k] = (double)tt_format_round(formats[i].f, (float)(
-                    2 * w - h->trial[k]));
-        }
-        hint_try(h, h->trial, "the result is cut off to %s",
-                 formats[i].name);
     }
 }
 

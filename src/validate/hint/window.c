@@ -267,7 +267,7 @@ static void say_content(const solver *s, char *out, size_t size)
         const item *o = item_at(s, f);
         for (g = f + 1; g < s->n && same_change(s, f, g);) g++;
         if (!which) continue;
-        if (g - f == s->n && o->path && o->place == f) {
+        if (g - f == s->n && o->path && o->place == f && which == BOTH) {
             snprintf(out, size, "K and V are stale: those of the pass before, "
                      "%s", o->path);
             return;

@@ -64,5 +64,6 @@ void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
     m->rel_l2 = ww > 0 ? sqrt(ee / ww) : ee > 0 ? INFINITY : 0;
     m->snr_db = ee > 0 ? ww > 0 ? 10 / 2.302585092994046 * tt_log(ww / ee)
                                 : -INFINITY : INFINITY;
-    m->cosine = gg > 0 && ww > 0 ? gw / sqrt(gg * ww) : !ee && !m->broken;
+    m->cosine = gg > 0 && ww > 0 ? gw / sqrt(gg * ww)
+                                  : ee == 0 && !m->broken;
 }

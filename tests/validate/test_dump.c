@@ -415,8 +415,9 @@ static void test_names(void)
         "chunk.0/step.0/block.0/self_attn.q", "chunk.0/step.0/block.0/norm1",
         "chunk.0/step.0/block.0/self_attn.v", "chunk.0/step.0/block.4/ffn",
         "chunk.0/step.0/x0", "chunk.2/step.1/x0"};
-    for (int from = 0; from < NAMES; from++) {
+    for (int from = 0; from < 2 * NAMES; from++) {
         const int to = (from + 2) % NAMES;
+        const bool own = from >= NAMES;          /* with one infinity */
         tt_report *r = NULL;
         char want[80];
         for (int k = 0; k < 2; k++) {
@@ -424,12 +425,13 @@ static void test_names(void)
             uint64_t s = 3;
             float x[NAMES][N];
             for (int i = 0; i < NAMES * N; i++) x[i / N][i % N] = (float)noise(&s);
+            if (k && own) x[to][3] = -INFINITY;
             if (!expect_ok(tt_st_create(ctx, &w, at(k ? "b" : "a")), "new"))
                 return;
             for (int i = 0; i < NAMES; i++)
                 if (!k || i != 1)
                     tt_st_add(w, name[i], TT_F32, 2, (int64_t[]){4, N / 4},
-                              x[k && i == to ? from : i]);
+                              x[k && i == to && !own ? from : i]);
             expect_ok(tt_st_finish(w), "finish");
         }
         if (to == 1) continue;
@@ -438,9 +440,11 @@ static void test_names(void)
             .want = at("a"), .got = at("b"), .partial = true,
             .arith = tt_arith_find("f32")}), "names");
         const tt_verdict *v = tt_report_first(r);
-        snprintf(want, sizeof want, "holds the values of %s", name[from]);
+        snprintf(want, sizeof want, own ? "1 infinite" : "holds the values of "
+                 "%s", name[from % NAMES]);
         expect(v && !strcmp(v->path, name[to]) && strstr(v->hint, want),
-               "%s under another name: %s", name[from], v ? v->hint : "none");
+               "%s under another name: %s", name[from % NAMES],
+               v ? v->hint : "none");
         expect_ok(tt_report_text(ctx, r, at("r.txt"), false), "text");
         char *text = slurp(at("r.txt"));
         expect(strstr(text, "without chunk.#/step.#/block.#/norm1\n"),

@@ -408,8 +408,9 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
     e->v = (tt_verdict){.rank = rank, .earned = e->earned};
     for (int i = 0; i < rank; i++) n *= e->v.dim[i] = dim[i];
     e->done = true;
+    e->c.work = work(&e->c) + 1;
     if (n != e->n || (type != TT_F32 && type != TT_F64)
-        || work(&e->c) > WORK_MOST * (e->arith->bits ? 3 : 1)
+        || e->c.work > WORK_MOST * (e->arith->bits ? 3 : 1)
         || (part(e) && n % e->of)) return;
     if (part(e)) n = n / e->of * e->rows;
     e->c.ctx = ctx;
@@ -427,7 +428,7 @@ static void files_explain(tt_explain *e, tt_ctx *ctx)
     const bool named = e->arith->bits
         && hint_chain_class(ctx, &e->c, e->arith->cls, e->got, e->found,
                             sizeof e->found);
-    if (!named && !part(e) && work(&e->c) <= WORK_MOST)
+    if (!named && !part(e) && e->c.work <= WORK_MOST)
         hint_chain(ctx, &e->c, e->name, e->got, &e->v, e->found,
                    sizeof e->found);
     forget(e);
@@ -467,10 +468,11 @@ static void look_blind(tt_explain *e, const char *path, tt_dtype type, int rank,
     e->n = tt_tensor_count(&t->t);
     if (emul) end_chain(e, ctx, type, rank, dim, data);
     snprintf(e->name, sizeof e->name, "%s", path);
+    e->c.budget = e->budget;
     if (e->waiting)
         hint_blind(ctx, &e->c, &(chain_blind){e->arith, &e->v, emul,
                                               keep_unseen, e});
-    e->budget -= work(&e->c) * e->c.tried;
+    e->budget = e->c.budget;
     e->c.tried = 0;
     e->waiting = e->done = false;
     tt_arena_reset(&ctx->scratch, mark);

@@ -307,6 +307,7 @@ static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
     enum { LEAST = 16 };                 /* fewer may be alike by chance */
     const tt_entry *best = NULL;
     double least = 0;
+    if (v->m.broken) return false;       /* all are as near to an infinity */
     for (int64_t i = 0; i < p->n; i++)
         least = fmax(least, 0.02 * fabs(p->got[i] - p->want[i]));
     for (int64_t i = 0; p->n >= LEAST && i < tt_file_count(d->f.want); i++) {

@@ -84,7 +84,7 @@ typedef struct chain {
     int nears;
     chain_other turn;        /* the latest rope call; pos NULL: none          */
     int64_t tried;           /* mistakes                                      */
-    int64_t trials;          /* that may still be made of arrays in any order */
+    int64_t work, budget;    /* multiply-adds of a trial; that are left       */
 } chain;
 
 /* The operands of q that are at `from` are at `to`. */

@@ -87,7 +87,7 @@ static void try_damage(damage *d, damage_form f, int axis, int64_t m)
 {
     hint *h = d->h;
     char what[96];
-    if (hint_settled(h) || h->chain->trials-- <= 0) return;
+    if (hint_settled(h)) return;
     make_damage(d, f, axis, m);
     snprintf(what, sizeof what, damage_text[f], damage_axis(d, axis),
              (long long)m);

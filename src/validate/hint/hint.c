@@ -21,7 +21,7 @@
 #define TIMES_SMALLER 20
 #define LEAST_SMALLER 3
 #define FEWEST 8         /* results of a call, that explain anything else     */
-#define TRIALS_WORK ((int64_t)1 << 32)
+#define TRIALS_WORK ((int64_t)1 << 33)
 
 double *hint_doubles(hint *h, int64_t n)
 {
@@ -68,9 +68,17 @@ static bool explains(const hint *h, const residue *r)
 
 bool hint_settled(const hint *h)
 {
-    if (h->end) return hint_settled(h->end);
+    if (h->end) return h->chain->budget <= 0 || hint_settled(h->end);
     return h->ctx->status ||
            (h->fits && !h->partly && h->best <= h->earned);
+}
+
+/* One trial more of a chain. */
+static void spend(hint *h)
+{
+    h->chain->tried++;
+    h->chain->budget -= h->chain->work;
+    tt_check_interrupt(h->ctx);
 }
 
 /* Would a tensor with this mistake pass? */
@@ -102,7 +110,7 @@ static void try_args(hint *h, const double *trial, const char *fmt,
     if (h->end) {
         /* of several calls only a fault can be imitated */
         if (h->chain->together && !h->fault) return;
-        h->chain->tried++;
+        spend(h);
         if (!chain_end(h->chain, trial, h->fault, h->end->trial)) return;
         if (h->chain->blind) try_blind(h->end, h->chain, fmt, args);
         else try_args(h->end, h->end->trial, fmt, args);
@@ -154,9 +162,11 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
 
 double hint_left(hint *h, const op_call *q, const void *fault)
 {
+    if (hint_settled(h)) return INFINITY;
     plain_call(h->ctx, q, fault, h->trial);
     if (h->ctx->status) return INFINITY;
     if (!h->end) return hint_measure(h, h->trial, NULL).rms;
+    spend(h);
     return chain_end(h->chain, h->trial, fault, h->end->trial)
                ? hint_measure(h->end, h->end->trial, NULL).rms : INFINITY;
 }
@@ -442,9 +452,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
     if (wrong && hint_pool(&end, c, name))
         snprintf(of, sizeof of, "statistics");
     if (wrong) {
-        int64_t work = 1;
-        for (int i = 0; i < c->n; i++) work += call_cost(&c->link[i].q);
-        c->trials = TRIALS_WORK / work;
+        c->budget = TRIALS_WORK;
         if (!end.fits) hint_other_block(&end, c);
         if (!end.fits) hint_stored(&end, c);
     }

@@ -20,33 +20,28 @@ static double number_left(hint *h, void *user, double v)
     return hint_left(h, h->q, &n->f);
 }
 
-/* An eps, a floor that the norm of the VAE alone has, a count of the squares
- * are solved for. */
+/* An eps, and a floor that the norm of the VAE alone has, are solved for. */
 static void norm_numbers(hint *h)
 {
     const op_call *q = h->q;
     const bool channel = q->kind == OP_CHANNEL_NORM;
-    number_of eps = {.f = {.other_eps = true}}, out = eps, floor = {0},
-              count = {0};
+    number_of eps = {.f = {.other_eps = true}}, out = eps, floor = {0};
     eps.number = &eps.f.eps;
     out.number = &out.f.eps;
     out.f.outside = true;
     floor.number = &floor.f.floor;
-    count.number = &count.f.count;
     const struct { number_of *n; bool when; double lo, hi; const char *what; }
     list[] = {
         {&eps, true, -13, 0, channel ? "eps, added to the sum of squares,"
                                      : "eps"},
         {&out, true, -13, 0, "what is added outside the root"},
-        {&floor, channel, -13, 0, "the floor of the norm"},
-        {&count, !channel, 0, log10((double)q->c) + 1,
-         "the divisor of the sum of squares"}};
-    const double right[] = {channel ? 0 : q->eps, 0, 1e-12, (double)q->c};
+        {&floor, channel, -13, 0, "the floor of the norm"}};
+    const double right[] = {channel ? 0 : q->eps, 0, 1e-12};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         double v;
         if (!list[i].when || !hint_solve(h, number_left, list[i].n, list[i].lo,
                                          list[i].hi, 52, &v)) continue;
-        const double by = i < 3 ? pow(10, rint(v)) : rint(pow(10, v));
+        const double by = pow(10, rint(v));
         const double x = fabs(pow(10, v) / by - 1) < 0.05 ? by : pow(10, v);
         *list[i].n->number = x;
         hint_try_fault(h, &list[i].n->f, "%s is %.3g instead of %.3g",

@@ -199,11 +199,6 @@ typedef struct other_array {
     tt_real *mine;
 } other_array;
 
-static bool more_trials(const other_array *a)
-{
-    return !hint_settled(a->h) && a->h->chain->trials-- > 0;
-}
-
 static void try_array(const other_array *a, const char *say, const char *what)
 {
     hint *h = a->h;
@@ -227,7 +222,7 @@ static tt_real array_value(const other_array *a, int64_t i)
 static void other_order(void *user, const hint_axes *o)
 {
     const other_array *a = user;
-    if (!more_trials(a)) return;
+    if (hint_settled(a->h)) return;
     for (int64_t i = 0; i < a->n; i++)
         a->mine[i] = array_value(a, hint_axes_from(o, i));
     try_array(a, ": ", o->what);
@@ -245,7 +240,7 @@ static void through(const other_array *a, const op_call *extra,
     for (int64_t i = 0; x && i < a->n; i++) x[i] = array_value(a, i);
     own.x = x;
     own.n = a->n / own.c;
-    if (x && y && more_trials(a)) {
+    if (x && y && !hint_settled(a->h)) {
         const element_fault f = {.form = form};
         plain_call(h->ctx, &own, form ? &f : NULL, y);
         for (int64_t i = 0; i < a->n; i++) a->mine[i] = (tt_real)y[i];
@@ -275,7 +270,7 @@ static void through_norms(const other_array *a)
         if ((l->kind != OP_LAYER_NORM && l->kind != OP_RMS_NORM) || !l->a
             || l->c != a->c) continue;
         other_place(c, i, place, sizeof place);
-        if (!more_trials(a)) return;
+        if (hint_settled(a->h)) return;
         for (int64_t k = 0; k < a->n; k++)
             a->mine[k] = array_value(a, k) * l->a[k % a->c]
                          + (l->b ? l->b[k % a->c] : 0);
@@ -314,7 +309,7 @@ static void through_model(const other_array *a)
                                   .rows = a->n / a->c, .stride = a->c},
                     FORM_RIGHT, what);
         }
-        for (int64_t i = 0; i < rows && more_trials(a); i++) {
+        for (int64_t i = 0; i < rows && !hint_settled(a->h); i++) {
             for (int64_t k2 = 0; k2 < a->n; k2++)
                 a->mine[k2] = array_value(a, k2)
                               * s->copy[i * a->c + k2 % a->c];

@@ -297,7 +297,7 @@ void hint_rope(hint *h)
     HINT_TRY_EACH(h, others);
     lengths(h);
     /* a thousand trials: only of what is quickly done, not after a pass */
-    if (h->chain ? h->chain->blind || h->chain->trials < TRIALS
+    if (h->chain ? h->chain->blind || h->chain->budget < TRIALS * h->chain->work
                  : call_cost(h->q) > WORK_MOST) return;
     splits(h);
     for (int n = 1; n < 5 && !hint_settled(h); n++) forms(h, n);

@@ -94,6 +94,7 @@ static op_call solved(const solver *s)
 
 static void attempt(solver *best, solver *s)
 {
+    if (hint_settled(s->w->h)) return;
     const op_call own = solved(s);
     s->left = hint_left(s->w->h, &own, NULL);
     if (s->left < best->left) *best = *s;
@@ -289,15 +290,13 @@ static void say_content(const solver *s, char *out, size_t size)
 
 enum { NO_LATER, PAST_AND_SELF, ONLY_SELF, NO_SELF, SEEN_FORMS };
 
-static bool sees(int form, int64_t frame, int64_t key, int64_t past,
-                 int64_t last)
+static bool sees(int form, int64_t frame, int64_t key, int64_t past)
 {
     switch (form) {
     case NO_LATER: return key <= frame;
     case PAST_AND_SELF: return key < past || key == frame;
     case ONLY_SELF: return key == frame;
-    case NO_SELF: return key != frame;
-    default: return key <= frame && key > frame - last;
+    default: return key != frame;
     }
 }
 
@@ -310,14 +309,13 @@ static void seen_frames(window *w, const solver *right)
     hint *h = w->h;
     const tt_attention_args *a = &w->q->attn;
     const int64_t past = w->n - w->own, size = w->L * a->H * a->D;
-    for (int form = 0; form < SEEN_FORMS + w->n - 1; form++) {
-        const int64_t last = form - SEEN_FORMS + 1;
+    for (int form = 0; form < SEEN_FORMS; form++) {
         bool any = true;
         for (int64_t f = 0; f < w->own && any; f++) {
             solver s = *right;
             s.n = 0;
             for (int g = 0; g < w->n; g++)
-                if (sees(form, past + f, g, past, last))
+                if (sees(form, past + f, g, past))
                     s.slot[s.n++] = right->slot[g];
             op_call own = solved(&s);
             own.attn.T = w->L;
@@ -325,10 +323,7 @@ static void seen_frames(window *w, const solver *right)
             any = s.n > 0;
             if (any) plain_call(h->ctx, &own, NULL, h->trial + f * size);
         }
-        if (any && form < SEEN_FORMS) hint_try(h, h->trial, "%s", what[form]);
-        else if (any)
-            hint_try(h, h->trial, "frames see the last %lld frames alone, "
-                     "themselves one of them", (long long)last);
+        if (any) hint_try(h, h->trial, "%s", what[form]);
     }
 }
 

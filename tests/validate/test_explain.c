@@ -83,6 +83,14 @@ static const mistake list[] = {
      "alpha is 0.175 where 0.35 belongs"},
     {"mass", "*", "chunk.3/step.4/block.0/admit.0/grab.mass",
      "GRAB's mass have a factor of 2"},
+    {"head copied", "*", "chunk.0/step.0/block.0/self_attn",
+     "attention: its result: every head is the one after it"},
+    {"zero keys", "*", "chunk.0/step.0/block.0/self_attn",
+     "attention: 14 keys of zeros are attended (padding to a multiple of 32?)"},
+    {"grid", "*", "chunk.0/step.0/block.0/self_attn",
+     "every rope: tokens are counted by row, frame, column"},
+    {"other pairs", "*", "chunk.0/step.0/block.0/self_attn",
+     "every rope: pairs have the angles of 0 0 2 3"},
 };
 static const mistake *planted;
 static const tt_ops *ours;
@@ -104,6 +112,21 @@ static void attend_rows(tt_ctx *c, const tt_attention_args *a,
                (size_t)row * sizeof *k);
         memcpy(v + j * row, a->v + from[j] * a->kv_stride,
                (size_t)row * sizeof *v);
+    }
+    own.k = k, own.v = v, own.N = n, own.kv_stride = row;
+    if (v) ours->attention(c, &own);
+}
+
+/* A multiple of 32 keys; those that are not there are zeros. */
+static void attend_padded(tt_ctx *c, const tt_attention_args *a)
+{
+    const int64_t row = a->H * a->D, n = (a->N + 31) / 32 * 32;
+    tt_attention_args own = *a;
+    tt_real *k = tt_alloc0(c, &c->scratch, n * row, sizeof *k, "keys");
+    tt_real *v = tt_alloc0(c, &c->scratch, n * row, sizeof *v, "values");
+    for (int64_t j = 0; v && j < a->N; j++) {
+        memcpy(k + j * row, a->k + j * a->kv_stride, (size_t)row * sizeof *k);
+        memcpy(v + j * row, a->v + j * a->kv_stride, (size_t)row * sizeof *v);
     }
     own.k = k, own.v = v, own.N = n, own.kv_stride = row;
     if (v) ours->attention(c, &own);
@@ -145,6 +168,10 @@ static void attention(tt_ctx *c, const tt_attention_args *a)
         attend_rows(c, &own, from, n);
     else
         ours->attention(c, &own);
+    for (int64_t i = 0; self && is(c, "head copied") && i < a->T; i++)
+        memcpy(a->o + i * a->H * a->D, a->o + (i * a->H + 1) * a->D,
+               (size_t)a->D * sizeof *a->o);
+    if (self && is(c, "zero keys")) attend_padded(c, a);
     tt_arena_reset(&c->scratch, mark);
 }
 
@@ -160,6 +187,12 @@ static void rope(tt_ctx *c, const tt_rope_args *a)
         pos[3 * i] = p[0];
         pos[3 * i + 1] = p[rows ? 2 : 1];
         pos[3 * i + 2] = p[rows ? 1 : 2];
+        if (is(c, "grid")) {
+            const int64_t F = a->T / L, f = i / 3 % F;
+            pos[3 * i] = a->pos[3 * f * L];
+            pos[3 * i + 1] = (int32_t)(i / 3 / F);
+            pos[3 * i + 2] = (int32_t)(i % 3);
+        }
         if (is(c, "order") && a->T == 36 && i / L == 0)
             pos[3 * i] = a->pos[3 * (i + 2 * L)];
         if (is(c, "order") && a->T == 36 && i / L == 2)
@@ -170,6 +203,16 @@ static void rope(tt_ctx *c, const tt_rope_args *a)
     for (int64_t i = 0; pos && is(c, "origin") && turn % 2 && i < a->T; i++)
         pos[3 * i]++;
     turn++;
+    tt_rope_table table = *a->table;
+    const int64_t half = a->D / 2, n = table.npos * half;
+    double *turns = tt_alloc(c, &c->scratch, 2 * n, sizeof *turns, "a table");
+    for (int64_t i = 0; turns && i < n; i++) {       /* pair 1 has pair 0's */
+        const int64_t from = i % half == 1 ? i - 1 : i;
+        turns[i] = table.cos[from];
+        turns[n + i] = table.sin[from];
+    }
+    table.cos = turns, table.sin = turns ? turns + n : NULL;
+    if (turns && is(c, "other pairs")) own.table = &table;
     if (pos) ours->rope(c, &own);
     tt_arena_reset(&c->scratch, mark);
 }

@@ -15,7 +15,7 @@ typedef struct dump_files {
 
 /* ---- names (dump.c) ------------------------------------------------------ */
 
-/* Where a name stands, -1 where it does not say. */
+/* What a name is of, -1 where it does not say. */
 typedef struct place {
     int64_t chunk, step, block, cache, admit, vae;
     const char *last;      /* after the last scope: "self_attn.q"             */

@@ -53,7 +53,7 @@ static int64_t damage_source(damage_form f, int64_t k, int64_t n, int64_t m)
     }
 }
 
-/* Every m-th index of one axis, as a copy in mine. */
+/* The damage of one axis, in mine. */
 static void make_damage(damage *d, damage_form f, int axis, int64_t m)
 {
     const op_operand *o = &d->o;
@@ -64,7 +64,8 @@ static void make_damage(damage *d, damage_form f, int axis, int64_t m)
     if (axis == 0) step = row;
     memcpy(d->mine, d->at, (size_t)operand_span(o) * sizeof *d->mine);
     for (int64_t i = 0; i < o->dim[0] * width; i++) {
-        const int64_t at = i / width * row + i % width, k = at / step % n;
+        const int64_t at = i / width * row + i % width;
+        const int64_t k = axis ? i % width / step % n : i / width;
         const int64_t from = damage_source(f, k, n, m);
         double mean = 0;
         for (int64_t j = 0; f == CENTRED && j < n; j++)

@@ -54,19 +54,53 @@ bool named_right(const named *t, const double *trial)
     return left * 400 <= all;
 }
 
+/* One sentence more of what gives theirs; several may be the same here. */
+static void say_change(named *t, const rule *r, const char *a, const char *b)
+{
+    const size_t used = strlen(t->out);
+    snprintf(t->out + used, t->size - used, "%s%s%s%s", used ? ", or "
+             : r->subject, a, *a && *b ? ", and " : "", b);
+}
+
+/* With the changes `how`, called `what`, and a number. */
+static bool try_number(named *t, const rule *r, const int *how,
+                       const char *what, double *trial)
+{
+    char number[120];
+    if (*t->out || !r->solve
+        || !r->solve(t, how, trial, number, sizeof number)
+        || !named_fits(t, trial)) return false;
+    say_change(t, r, what, number);
+    return true;
+}
+
 bool named_try(named *t, const rule *r)
 {
+    int how[NAMED_FIELDS] = {0};
     double *trial = named_capacity(t, t->n);
-    size_t used = 0;
-    if (!trial || !r->make(t, 0, trial) || !named_right(t, trial)) return false;
-    for (int how = 1; r->what[how - 1]; how++) {
-        if (!r->make(t, how, trial) || !named_gives(t, trial)) continue;
-        /* several may be the same here, or not */
-        snprintf(t->out + used, t->size - used, "%s%s", used ? ", or "
-                 : r->subject, r->what[how - 1]);
-        used = strlen(t->out);
+    *t->out = '\0';
+    if (!trial || !r->make(t, how, trial) || !named_right(t, trial))
+        return false;
+    for (const change *a = r->list; a->what; a++) {
+        how[a->field] = a->value;
+        if (r->make(t, how, trial) && named_gives(t, trial))
+            say_change(t, r, a->what, "");
+        how[a->field] = 0;
     }
-    return used > 0;
+    if (*t->out || try_number(t, r, how, "", trial)) return true;
+    for (const change *a = r->list; a->what && !*t->out; a++) {
+        how[a->field] = a->value;
+        try_number(t, r, how, a->what, trial);
+        for (const change *b = r->list; b < a && !*t->out; b++) {
+            if (b->field == a->field) continue;
+            how[b->field] = b->value;
+            if (r->make(t, how, trial) && named_fits(t, trial))
+                say_change(t, r, b->what, a->what);
+            how[b->field] = 0;
+        }
+        how[a->field] = 0;
+    }
+    return *t->out;
 }
 
 const tt_entry *named_find(const named *t, const char *fmt, ...)
@@ -231,24 +265,27 @@ static bool in_x(named *t)
 
 /* ---- patches ------------------------------------------------------------- */
 
+enum { ORDER, COLUMNS, FLIPPED };
+
 /* Value (dy, dx, channel) of a token goes to channel c at (2py+dy, 2px+dx). */
 static void unpatch(double *out, const double *y, const int64_t *dim,
-                    const int *order, bool columns)
+                    const int *order, const int *how)
 {
     const int64_t C = dim[1], h = dim[2], w = dim[3], gh = h / 2, gw = w / 2;
     const int64_t size[] = {2, 2, C};
     for (int64_t i = 0; i < dim[0] * C * h * w; i++) {
         const int64_t col = i % w, row = i / w % h, c = i / (w * h) % C;
         const int64_t f = i / (w * h * C), py = row / 2, px = col / 2;
-        const int64_t at[] = {row % 2, col % 2, c};
-        const int64_t token = columns ? px * gh + py : py * gw + px;
+        const int64_t at[] = {row % 2 ^ (how[FLIPPED] & 1),
+                              col % 2 ^ how[FLIPPED] >> 1, c};
+        const int64_t token = how[COLUMNS] ? px * gh + py : py * gw + px;
         int64_t k = 0;
         for (int j = 0; j < 3; j++) k = k * size[order[j]] + at[order[j]];
         out[i] = y[(f * gh * gw + token) * 4 * C + k];
     }
 }
 
-static bool make_flow(named *t, int how, double *trial)
+static bool make_flow(named *t, const int *how, double *trial)
 {
     /* of a patch's row, column and channel in memory */
     static const int order[][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1},
@@ -256,22 +293,22 @@ static bool make_flow(named *t, int how, double *trial)
     const int64_t *dim = t->like->dim;
     const double *y = named_beside(t, "head", t->n);
     if (!y || t->like->rank != 4 || dim[2] % 2 || dim[3] % 2) return false;
-    unpatch(trial, y, dim, order[how % 6], how >= 6);
+    unpatch(trial, y, dim, order[how[ORDER]], how);
     return true;
 }
 
 static bool in_flow(named *t)
 {
-#define BELONGS " where row, column, channel belongs"
-#define COLUMNS BELONGS "; tokens run down the columns"
-    static const char *const what[] = {
-        "column, row, channel" BELONGS, "channel, row, column" BELONGS,
-        "channel, column, row" BELONGS, "row, channel, column" BELONGS,
-        "column, channel, row" BELONGS, "row, column, channel" COLUMNS,
-        "column, row, channel" COLUMNS, "channel, row, column" COLUMNS,
-        "channel, column, row" COLUMNS, "row, channel, column" COLUMNS,
-        "column, channel, row" COLUMNS, NULL};
-    return named_try(t, &(rule){make_flow, "order of a patch: ", what});
+    static const change list[] = {
+        {ORDER, 1, "column, row, channel"}, {ORDER, 2, "channel, row, column"},
+        {ORDER, 3, "channel, column, row"}, {ORDER, 4, "row, channel, column"},
+        {ORDER, 5, "column, channel, row"},
+        {COLUMNS, 1, "tokens run down the columns"},
+        {FLIPPED, 1, "its rows run upwards"},
+        {FLIPPED, 2, "its columns run backwards"},
+        {FLIPPED, 3, "its rows and columns run backwards"}, {0, 0, NULL}};
+    return named_try(t, &(rule){make_flow, NULL, "order of a patch "
+                                "(row, column, channel belongs): ", list});
 }
 
 /* ---- the VAE's scale ----------------------------------------------------- */
@@ -305,7 +342,7 @@ static void scale_of(const named *t, const double *z, int64_t c, int64_t C,
     *mean = (sy - *std * sz) / (double)hw;
 }
 
-static bool make_denorm(named *t, int how, double *trial)
+static bool make_denorm(named *t, const int *how, double *trial)
 {
     const int64_t C = t->like->rank == 3 ? t->like->dim[2] : 0;
     const double *z = C && t->n / C >= 4 ? latent(t, t->at.vae) : NULL;
@@ -316,7 +353,7 @@ static bool make_denorm(named *t, int how, double *trial)
             const double x = z[c * (t->n / C) + p];
             const double y[] = {s * x + m, s * (s * x + m) + m, x, x / s + m,
                                 s * x, (x - m) / s, s * (x + m)};
-            trial[p * C + c] = y[how];
+            trial[p * C + c] = y[*how];
         }
     }
     return z;
@@ -324,12 +361,13 @@ static bool make_denorm(named *t, int how, double *trial)
 
 static bool in_denorm(named *t)
 {
-    static const char *const what[] = {
-        "denormalised twice", "not denormalised",
-        "multiplied by 1 / std where it is divided by that",
-        "the mean is not added", "normalised where it is denormalised",
-        "the mean is added before std is multiplied", NULL};
-    return named_try(t, &(rule){make_denorm, "latents: ", what});
+    static const change list[] = {
+        {0, 1, "denormalised twice"}, {0, 2, "not denormalised"},
+        {0, 3, "multiplied by 1 / std where it is divided by that"},
+        {0, 4, "the mean is not added"},
+        {0, 5, "normalised where it is denormalised"},
+        {0, 6, "the mean is added before std is multiplied"}, {0, 0, NULL}};
+    return named_try(t, &(rule){make_denorm, NULL, "latents: ", list});
 }
 
 /* ---- which tensor -------------------------------------------------------- */
@@ -345,7 +383,7 @@ bool named_explain(dump_run *d, const tt_entry *ours, const double *got,
         {"grab.mass", frames_mass}, {"grab.div", frames_diversity},
         {"grab.score", frames_score}, {"grab.keep", frames_keep},
         {"tame.mean_k", frames_pool}, {"tame.mean_v", frames_pool},
-        {"tame.sd_k", frames_deviation}, {"tame.sd_v", frames_deviation},
+        {"tame.sd_k", frames_pool}, {"tame.sd_v", frames_pool},
     };
     named t = {.d = d, .name = ours->name, .at = place_of(ours->name),
                .like = &ours->t, .n = tt_tensor_count(&ours->t), .got = got,
@@ -353,5 +391,7 @@ bool named_explain(dump_run *d, const tt_entry *ours, const double *got,
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strcmp(t.at.last, known[i].last))
             return known[i].explain(&t) && !d->ctx->status;
+    if (strstr(t.name, "/tame."))
+        return frames_edit(&t) && !d->ctx->status;
     return false;
 }

@@ -22,15 +22,24 @@ typedef struct named {
     size_t size;
 } named;
 
-/* How a tensor is made of others: `make` writes what the rule gives with
- * mistake `how` into trial [n], 0 is the right one and comes first; false: what
- * it needs is not there. what[how - 1] names a mistake, NULL ends them. */
+/* How a tensor is made of others. A mistake is a value in one of the fields that
+ * `how` has; all 0 is right. `make` writes what the rule gives into trial [n];
+ * false: what it needs is not there. `solve`, which may be NULL, looks for a
+ * number that makes the trial theirs and says it. */
+enum { NAMED_FIELDS = 8 };
+typedef struct change {
+    int field, value;
+    const char *what;            /* NULL: the end of a list                   */
+} change;
 typedef struct rule {
-    bool (*make)(named *t, int how, double *trial);
+    bool (*make)(named *t, const int *how, double *trial);
+    bool (*solve)(named *t, const int *how, double *trial, char *what,
+                  size_t size);
     const char *subject;
-    const char *const *what;
+    const change *list;
 } rule;
-/* The right rule gives ours, and which mistakes theirs? False: none. */
+/* The right rule gives ours; which change gives theirs, which number, which two
+ * changes, which change and number? False: none. */
 bool named_try(named *t, const rule *r);
 
 /* Does the trial [n] leave next to nothing of the error? Is it ours? */
@@ -60,7 +69,7 @@ bool frames_diversity(named *t);
 bool frames_score(named *t);
 bool frames_keep(named *t);
 bool frames_pool(named *t);
-bool frames_deviation(named *t);
+bool frames_edit(named *t);
 
 /* y = a u + b w [n], least squares, into trial; does that give theirs? */
 bool named_mixed(const named *t, double *trial, const double *u,

@@ -132,8 +132,6 @@ void hint_other_block(hint *end, chain *c);
 void hint_damage(hint *h);
 /* Weights, keys and values in fewer bits (stored.c). */
 void hint_stored(hint *end, chain *c);
-/* Means and deviations of several frames (columns.c); true: one explains it. */
-bool hint_pool(hint *end, const chain *c, const char *name);
 /* Is this link the sum of a modulation that others of the chain read? */
 bool chain_modulation(const chain *c, int i);
 /* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */

@@ -449,8 +449,6 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
         for (int64_t k = 0; k < end.n; k++) end.trial[k] = 0;
         hint_try(&end, end.trial, "zero (not computed?)");
     }
-    if (wrong && hint_pool(&end, c, name))
-        snprintf(of, sizeof of, "statistics");
     if (wrong) {
         c->budget = TRIALS_WORK;
         if (!end.fits) hint_other_block(&end, c);

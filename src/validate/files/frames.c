@@ -18,15 +18,15 @@
 #include "validate/files/named.h"
 #include "validate/verdict.h"
 
-enum { CANDIDATES_MOST = 64, POOL_MOST = 24, ALL_SETS = 12, SINK_MOST = 8,
-       LATER_MOST = 4, ROUNDS = 16 };
+enum { CANDIDATES_MOST = 64, POOL_MOST = 24, SINK_MOST = 8,
+       LATER_MOST = 6, ROUNDS = 16 };
 
 /* ---- the tokens of a frame ----------------------------------------------- */
 
 /* What is made of them, for every channel. */
 typedef enum frame_form {
     FRAME_MEAN, FRAME_MAX, FRAME_MEDIAN, FRAME_SIZE, FRAME_FIRST, FRAME_SHORT,
-    FRAME_SQUARES, FRAME_SHORT_SQUARES
+    FRAME_ROWS, FRAME_SQUARES, FRAME_SHORT_SQUARES
 } frame_form;
 
 static int ascending(const void *a, const void *b)
@@ -35,13 +35,16 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of rows [L, width] into out [width]; `sorted` has space for L. */
+/* Of rows [L, width] into out [width], FRAME_ROWS [L, width]: themselves;
+ * `sorted` has space for L. */
 static void frame_statistic(double *out, const double *rows, int64_t L,
                             int64_t width, frame_form form, double *sorted)
 {
     const bool fewer = form == FRAME_SHORT || form == FRAME_SHORT_SQUARES;
     const int64_t n = fewer && L > 1 ? L - 1 : form == FRAME_FIRST ? 1 : L;
-    for (int64_t i = 0; i < width; i++) {
+    if (form == FRAME_ROWS)
+        memcpy(out, rows, (size_t)(L * width) * sizeof *rows);
+    for (int64_t i = 0; form != FRAME_ROWS && i < width; i++) {
         double mean = 0, size = 0, squares = 0;
         for (int64_t r = 0; r < n; r++) {
             sorted[r] = rows[r * width + i];
@@ -117,18 +120,20 @@ static const double *edited_rows(const named *t, char what, int64_t frame,
     return plain_rows(t, what, frame, width, L);
 }
 
-/* A statistic [width] of them; its values, which may be many, do not stay in
- * scratch. */
+/* A statistic of them; of `tokens` their rows. What is read, which may be much,
+ * does not stay in scratch. */
 static double *of_frame(const named *t, char what, int64_t frame, bool edited,
-                        int64_t width, frame_form form)
+                        int64_t width, frame_form form, int64_t tokens)
 {
     tt_ctx *ctx = t->d->ctx;
     int64_t L;
-    double *out = named_capacity(t, width);
+    double *out = named_capacity(t, form == FRAME_ROWS ? tokens * width
+                                                       : width);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const double *rows = edited ? edited_rows(t, what, frame, width, &L)
                                 : plain_rows(t, what, frame, width, &L);
-    double *sorted = rows ? named_capacity(t, L) : NULL;
+    double *sorted = rows && (L == tokens || form != FRAME_ROWS)
+                         ? named_capacity(t, L) : NULL;
     if (sorted && out) frame_statistic(out, rows, L, width, form, sorted);
     tt_arena_reset(&ctx->scratch, mark);
     return sorted ? out : NULL;
@@ -140,9 +145,10 @@ static double *of_frame(const named *t, char what, int64_t frame, bool edited,
 typedef struct round_of {
     int64_t P, M, width, H, T, L;         /* T queries, L of a frame          */
     const double *index;                  /* [P] frames                       */
-    const double *q;                      /* [T, width] queries of the pass   */
-    double *query[3][FRAME_SIZE + 1];     /* pooled, by QUERIES, QUERY_POOL   */
-    double *key[4][FRAME_SHORT + 1][CANDIDATES_MOST];    /* by KEYS, KEY_POOL */
+    const double *q[3];                   /* [T, width] of this pass, of the
+                                             step and of the chunk before     */
+    double *query[5][FRAME_SIZE + 1];     /* pooled, by QUERIES, QUERY_POOL   */
+    double *key[4][FRAME_ROWS + 1][CANDIDATES_MOST];     /* by KEYS, KEY_POOL */
     double sigma;
 } round_of;
 
@@ -165,7 +171,7 @@ static bool begin_round(named *t, round_of *r)
 /* ---- mass ---------------------------------------------------------------- */
 
 enum { QUERIES, QUERY_POOL, KEYS, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
-enum { ALL_QUERIES, LAST_FRAME, FIRST_FRAME };
+enum { ALL_QUERIES, STEP_BEFORE, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
 enum { KEYS_RIGHT, UNEDITED, FRAME_AFTER, FRAME_BEFORE };
 enum { EACH_QUERY = 1, EACH_HEAD = 2 };
 enum { COSINE = 1, DISTANCE };
@@ -174,6 +180,8 @@ enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
 static const change mass_changes[] = {
     {QUERIES, LAST_FRAME, "queries of the last frame alone"},
     {QUERIES, FIRST_FRAME, "queries of the first frame alone"},
+    {QUERIES, STEP_BEFORE, "queries of the step before"},
+    {QUERIES, CHUNK_BEFORE, "queries of the chunk before"},
     {QUERY_POOL, FRAME_MAX, "the largest queries (max) where their mean "
      "belongs"},
     {QUERY_POOL, FRAME_MEDIAN, "the median of the queries where their mean "
@@ -190,6 +198,8 @@ static const change mass_changes[] = {
     {KEY_POOL, FRAME_SIZE, "the mean of a frame's absolute keys"},
     {KEY_POOL, FRAME_FIRST, "the first token of a frame in place of its mean"},
     {KEY_POOL, FRAME_SHORT, "mean keys leave out the last token"},
+    {KEY_POOL, FRAME_ROWS, "a softmax over all tokens, summed for each frame, "
+     "where one over mean keys belongs"},
     {HEADS, 1, "head 0 alone"},
     {EACH, EACH_QUERY, "a softmax of every query, then their mean"},
     {EACH, EACH_HEAD, "a softmax of every head, then their mean"},
@@ -243,17 +253,18 @@ static double **find_keys(const named *t, round_of *r, int keys, int pool)
         if (!member && keys == FRAME_AFTER) frame++;
         if (!member && keys == FRAME_BEFORE) frame--;
         k[i] = of_frame(t, 'k', frame, member && keys != UNEDITED, r->width,
-                        (frame_form)pool);
+                        (frame_form)pool, r->L);
         if (!k[i]) return NULL;
     }
     return k;
 }
 
-/* Queries of the pass, [*n, width]. */
+/* Queries of a pass, [*n, width]; NULL: not in the dump. */
 static const double *some_queries(const round_of *r, int which, int64_t *n)
 {
-    *n = which == ALL_QUERIES ? r->T : r->L;
-    return r->q + (which == LAST_FRAME ? r->T - r->L : 0) * r->width;
+    const double *q = r->q[which < LAST_FRAME ? which : 0];
+    *n = which < LAST_FRAME ? r->T : r->L;
+    return which == LAST_FRAME ? q + (r->T - r->L) * r->width : q;
 }
 
 /* The same pooled, the first time they are asked for. */
@@ -263,7 +274,7 @@ static const double *find_query(const named *t, round_of *r, int which,
     int64_t n;
     const double *x = some_queries(r, which, &n);
     double **q = &r->query[which][form];
-    if (*q) return *q;
+    if (*q || !x) return *q;
     double *sorted = named_capacity(t, n);
     *q = named_capacity(t, r->width);
     if (sorted && *q)
@@ -296,7 +307,8 @@ static bool make_mass(named *t, const int *how, double *trial)
                               : find_query(t, r, how[QUERIES],
                                            how[QUERY_POOL]);
     double **k = find_keys(t, r, how[KEYS], how[KEY_POOL]);
-    double *z = named_capacity(t, r->P);
+    const int64_t per = how[KEY_POOL] == FRAME_ROWS ? r->L : 1;
+    double *z = named_capacity(t, r->P * per);
     if (!q || !z || !k || nq > QUERIES_MOST) return false;
     for (int64_t c = 0; c < r->P; c++) trial[c] = 0;
     for (int64_t u = 0; u < nq * nh; u++) {
@@ -304,12 +316,13 @@ static bool make_mass(named *t, const int *how, double *trial)
         const int64_t to = how[HEADS] || heads ? from + D : r->width;
         const double scale = how[LOGIT] ? 1 : (double)((to - from) / D)
                                               * sqrt((double)D);
-        for (int64_t c = 0; c < r->P; c++)
-            z[c] = frames_logit(q + u / nh * r->width, k[c], from, to,
-                                how[LOGIT]) / scale;
-        frames_weights(z, r->P, r->M, how[WEIGHT]);
-        for (int64_t c = 0; c < r->P; c++)
-            trial[c] += z[c] / (double)(nq * nh);
+        for (int64_t i = 0; i < r->P * per; i++)
+            z[i] = frames_logit(q + u / nh * r->width, k[i / per]
+                                + i % per * r->width, from, to, how[LOGIT])
+                   / scale;
+        frames_weights(z, r->P * per, r->M * per, how[WEIGHT]);
+        for (int64_t i = 0; i < r->P * per; i++)
+            trial[i / per] += z[i] / (double)(nq * nh);
     }
     return true;
 }
@@ -348,20 +361,28 @@ static bool solve_mass(named *t, const int *how, double *trial, char *what,
     return true;
 }
 
+static const tt_entry *queries_of(const named *t, int64_t chunk, int64_t step)
+{
+    return named_find(t, "chunk.%" PRId64 "/step.%" PRId64 "/block.%" PRId64
+                      "/self_attn.q", chunk, step, t->at.block);
+}
+
 bool frames_mass(named *t)
 {
     round_of r;
     if (!begin_round(t, &r) || r.P != t->n) return false;
-    const tt_entry *e = named_find(t, "chunk.%" PRId64 "/step.%" PRId64
-                                   "/block.%" PRId64 "/self_attn.q",
-                                   t->at.chunk, t->at.step, t->at.block);
+    const int64_t chunk = t->at.chunk, step = t->at.step;
+    const tt_entry *e = queries_of(t, chunk, step);
     const tt_entry *x = named_find(t, "chunk.%" PRId64 "/step.%" PRId64 "/x",
-                                   t->at.chunk, t->at.step);
+                                   chunk, step);
     if (!e || e->t.rank != 3 || !tt_tensor_count(&e->t)) return false;
     r.T = e->t.dim[0], r.H = e->t.dim[1], r.width = r.H * e->t.dim[2];
     r.L = x && x->t.rank == 4 && x->t.dim[0] > 0 ? r.T / x->t.dim[0] : r.T;
-    r.q = named_read(t, e, -1);
-    return r.q && r.L > 0
+    for (int i = 0; i < 3; i++)
+        r.q[i] = named_read(t, queries_of(t, chunk - (i == CHUNK_BEFORE), step
+                                          - (i == STEP_BEFORE)),
+                            r.T * r.width);
+    return r.q[0] && r.L > 0
            && named_try(t, &(rule){make_mass, solve_mass, "GRAB's mass: ",
                                    mass_changes});
 }
@@ -742,7 +763,8 @@ static bool solve_pool(named *t, const int *how, double *trial, char *what,
     const pool *p = t->state;
     const unsigned sink = (1u << p->first) - 1;
     const unsigned members = ((1u << p->r.M) - 1) << p->first;
-    const bool all = p->n <= ALL_SETS && !how[AXES];
+    const bool all = p->n <= 16 && !how[AXES]
+                     && p->width * p->n << p->n <= 1 << 26;
     char a[40], b[40];
     double eps = 0;
     for (int64_t i = 0; make_pool(t, how, trial) && i < t->n; i++)
@@ -789,10 +811,10 @@ static bool begin_pool(named *t, pool *p, char what, int64_t width)
                                                && i < p->first + p->r.M;
             double *m = p->mean[k / 2][k % 2][i] = of_frame(
                 t, what, p->frame[i], edited, width,
-                fewer ? FRAME_SHORT : FRAME_MEAN);
+                fewer ? FRAME_SHORT : FRAME_MEAN, 0);
             double *s = p->squares[k / 2][k % 2][i] = of_frame(
                 t, what, p->frame[i], edited, width,
-                fewer ? FRAME_SHORT_SQUARES : FRAME_SQUARES);
+                fewer ? FRAME_SHORT_SQUARES : FRAME_SQUARES, 0);
             if (m && s) continue;
             if (i < p->first + P) return false;
             p->n = i;                    /* that frame is not made yet */
@@ -813,7 +835,7 @@ bool frames_pool(named *t)
     for (int64_t s = p.first; s >= 0; s--) {
         p.right = (((1u << p.r.M) - 1) << p.first) | ((1u << s) - 1);
         if (pool_of_set(&p, right, p.right, trial) && named_right(t, trial))
-            return named_try(t, &(rule){make_pool, solve_pool, "",
+            return named_try(t, &(rule){make_pool, solve_pool, "TAME: ",
                                         pool_changes});
     }
     return false;

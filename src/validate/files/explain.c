@@ -579,7 +579,7 @@ tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
     *out = NULL;
     TT_TRY(ctx->status);
     if (!v || v->outcome != TT_MISMATCH || v->m.n < 8
-        || strstr(v->hint, "TAME: ")) return TT_OK;     /* it is known already */
+        || strstr(v->hint, "TAME: ")) return TT_OK;       /* known already */
     tt_explain *e = explain_new(ctx, r);
     if (!e) return ctx->status;
     snprintf(e->name, sizeof e->name, "%s", v->path);

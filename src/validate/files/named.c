@@ -186,19 +186,22 @@ static bool in_x0(named *t)
 {
     const int64_t n = t->n;
     const double *x = named_beside(t, "x", n), *f = named_beside(t, "flow", n);
-    double *trial = named_capacity(t, n);
+    double a, b, *trial = named_capacity(t, n);
     if (!x || !f || !trial) return false;
-    const double s = level(t->got, x, f, n), right = level(t->want, x, f, n);
-    for (int64_t i = 0; i < n; i++) trial[i] = x[i] - right * f[i];
-    if (!named_right(t, trial)) return false;
+    const double s = level(t->want, x, f, n);
     for (int64_t i = 0; i < n; i++) trial[i] = x[i] - s * f[i];
-    if (!named_gives(t, trial)) return false;
-    if (fabs(s + right) < 1e-4 * fabs(right))
+    if (!named_right(t, trial) || !named_mixed(t, trial, x, f, &a, &b))
+        return false;
+    if (fabs(a - 1) > 1e-4)
+        snprintf(t->out, t->size, "x0 = %.6g x %+.6g flow where x - %.6g flow "
+                 "belongs%s", a, b, s, fabs(a * a + b * b - 1) < 1e-4
+                 ? ": as of a v-prediction" : "");
+    else if (fabs(b - s) < 1e-4 * fabs(s))
         snprintf(t->out, t->size, "sign of the flow: x + sigma flow where "
                  "x - sigma flow belongs");
     else
         snprintf(t->out, t->size, "x0 = x - sigma flow: sigma is %.6g where "
-                 "%.6g belongs", s, right);
+                 "%.6g belongs", -b, s);
     return true;
 }
 
@@ -230,7 +233,8 @@ static bool in_x(named *t)
     const int64_t before = t->at.step - 1;
     double a, b, *trial = named_capacity(t, t->n);
     double *fresh = named_capacity(t, t->n);
-    if (before < 0 || !trial || !fresh) return false;
+    if (!trial || !fresh) return false;
+    if (before < 0) return noise_explain(t);
     const double s = level_of(t, before + 1), past = level_of(t, before);
     const double *x0 = at_step(t, before, "x0", false);
     const double *x = at_step(t, before, "x", false);
@@ -243,14 +247,19 @@ static bool in_x(named *t)
                  "began with (an Euler step gives the same), where fresh noise "
                  "belongs");
     else if (!x0 || !(s > 0))
-        return false;
+        return x0 && named_right(t, x0) && noise_added(t, x0);
     else if (x && named_mixed(t, trial, fresh, x, &a, &b)
              && fabs(b - (1 - s)) < 1e-4)
         snprintf(t->out, t->size, "the noise is added to the noisy latents of "
                  "the step before, where it is to their x0");
-    else if (!named_mixed(t, trial, fresh, x0, &a, &b))
-        return false;
-    else if (fabs(a + b - 1) < 1e-4)
+    else if (!named_mixed(t, trial, fresh, x0, &a, &b)) {
+        named noise = *t;
+        for (int64_t i = 0; i < t->n; i++)
+            trial[i] = (t->got[i] - (1 - s) * x0[i]) / s;
+        noise.want = fresh;
+        noise.got = trial;
+        return noise_explain(&noise);
+    } else if (fabs(a + b - 1) < 1e-4)
         snprintf(t->out, t->size, "re-noised at the noise level sigma %.6g "
                  "where %.6g belongs%s", a, s, fabs(a - past) < 1e-4
                  ? ": that of the step before" : "");
@@ -380,10 +389,10 @@ bool named_explain(dump_run *d, const tt_entry *ours, const double *got,
         bool (*explain)(named *t);
     } known[] = {
         {"x0", in_x0}, {"x", in_x}, {"flow", in_flow}, {"denorm", in_denorm},
-        {"grab.mass", frames_mass}, {"grab.div", frames_diversity},
-        {"grab.score", frames_score}, {"grab.keep", frames_keep},
-        {"tame.mean_k", frames_pool}, {"tame.mean_v", frames_pool},
-        {"tame.sd_k", frames_pool}, {"tame.sd_v", frames_pool},
+        {"grab.mass", named_mass}, {"grab.div", named_diversity},
+        {"grab.score", named_score}, {"grab.keep", named_keep},
+        {"tame.mean_k", named_pool}, {"tame.mean_v", named_pool},
+        {"tame.sd_k", named_pool}, {"tame.sd_v", named_pool},
     };
     named t = {.d = d, .name = ours->name, .at = place_of(ours->name),
                .like = &ours->t, .n = tt_tensor_count(&ours->t), .got = got,
@@ -392,6 +401,6 @@ bool named_explain(dump_run *d, const tt_entry *ours, const double *got,
         if (!strcmp(t.at.last, known[i].last))
             return known[i].explain(&t) && !d->ctx->status;
     if (strstr(t.name, "/tame."))
-        return frames_edit(&t) && !d->ctx->status;
+        return named_edit(&t) && !d->ctx->status;
     return false;
 }

@@ -1,5 +1,5 @@
-/* named.h: shared by named.c and frames.c, which imitate mistakes between
- * named tensors of one dump.
+/* named.h: shared by the files that imitate mistakes between named tensors of
+ * one dump: named.c, noise.c, named_grab.c, named_tame.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VALIDATE_NAMED_H
@@ -22,8 +22,8 @@ typedef struct named {
     size_t size;
 } named;
 
-/* How a tensor is made of others. A mistake is a value in one of the fields that
- * `how` has; all 0 is right. `make` writes what the rule gives into trial [n];
+/* How a tensor is made of others. A mistake is a value in one of the fields of
+ * `how`; all 0 is right. `make` writes what the rule gives into trial [n];
  * false: what it needs is not there. `solve`, which may be NULL, looks for a
  * number that makes the trial theirs and says it. */
 enum { NAMED_FIELDS = 8 };
@@ -63,13 +63,18 @@ double *named_capacity(const named *t, int64_t n);
 bool named_pass_of(const named *t, int64_t frame, char *pass, size_t size,
                    int64_t *at, int64_t *F);
 
-/* TetherCache (frames.c). */
-bool frames_mass(named *t);
-bool frames_diversity(named *t);
-bool frames_score(named *t);
-bool frames_keep(named *t);
-bool frames_pool(named *t);
-bool frames_edit(named *t);
+/* TetherCache (named_grab.c, named_tame.c). */
+bool named_mass(named *t);
+bool named_diversity(named *t);
+bool named_score(named *t);
+bool named_keep(named *t);
+bool named_pool(named *t);
+bool named_edit(named *t);
+
+/* A generator with a mistake makes theirs of the step; noise is added to what
+ * is x [n] of ours (noise.c). */
+bool noise_explain(named *t);
+bool noise_added(named *t, const double *x);
 
 /* y = a u + b w [n], least squares, into trial; does that give theirs? */
 bool named_mixed(const named *t, double *trial, const double *u,

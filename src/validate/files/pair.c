@@ -369,7 +369,8 @@ static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
     if (v->outcome != TT_MISMATCH || p->n == 0) return;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
-    const bool asked = d->named++ < NAMED_MOST;
+    const bool asked = d->named < NAMED_MOST;
+    d->named += 1 + p->n / (1 << 16);        /* large ones are as many */
     if (asked && real && explain_name(d, v, p)) {
         /* it is another one of ours */
     } else if (asked && named_explain(d, p->ours, p->got, p->want, known,

@@ -1,0 +1,496 @@
+/* named_grab.c: mistakes of GRAB: importance, diversity, score, picks.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  src/cache/grab.c
+ * Next    named_tame.c */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tether/mathfn.h"
+#include "validate/files/frames.h"
+
+/* ---- mass ---------------------------------------------------------------- */
+
+enum { QUERIES, QUERY_POOL, KEYS, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
+enum { ALL_QUERIES, STEP_BEFORE, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
+enum { KEYS_RIGHT, UNEDITED, FRAME_AFTER, FRAME_BEFORE };
+enum { EACH_QUERY = 1, EACH_HEAD = 2 };
+enum { COSINE = 1, DISTANCE };
+enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
+
+static const change mass_changes[] = {
+    {QUERIES, LAST_FRAME, "queries of the last frame alone"},
+    {QUERIES, FIRST_FRAME, "queries of the first frame alone"},
+    {QUERIES, STEP_BEFORE, "queries of the step before"},
+    {QUERIES, CHUNK_BEFORE, "queries of the chunk before"},
+    {QUERY_POOL, FRAME_MAX, "the largest queries (max) where their mean "
+     "belongs"},
+    {QUERY_POOL, FRAME_MEDIAN, "the median of the queries where their mean "
+     "belongs"},
+    {QUERY_POOL, FRAME_SIZE, "the mean of the queries' absolute values"},
+    {KEYS, UNEDITED, "keys of members as they were before TAME edited them"},
+    {KEYS, FRAME_AFTER, "keys of the frame after each evicted one (slot off by "
+     "one)"},
+    {KEYS, FRAME_BEFORE, "keys of the frame before each evicted one (slot off "
+     "by one)"},
+    {KEY_POOL, FRAME_MAX, "the largest keys (max) of a frame where their mean "
+     "belongs"},
+    {KEY_POOL, FRAME_MEDIAN, "the median of a frame's keys"},
+    {KEY_POOL, FRAME_SIZE, "the mean of a frame's absolute keys"},
+    {KEY_POOL, FRAME_FIRST, "the first token of a frame in place of its mean"},
+    {KEY_POOL, FRAME_SHORT, "mean keys leave out the last token"},
+    {KEY_POOL, FRAME_ROWS, "a softmax over all tokens, summed for each frame, "
+     "where one over mean keys belongs"},
+    {HEADS, 1, "head 0 alone"},
+    {EACH, EACH_QUERY, "a softmax of every query, then their mean"},
+    {EACH, EACH_HEAD, "a softmax of every head, then their mean"},
+    {EACH, EACH_QUERY | EACH_HEAD, "a softmax of every query and head, then "
+     "their mean"},
+    {LOGIT, COSINE, "the cosine of queries and keys in place of the logits"},
+    {LOGIT, DISTANCE, "the distance of queries and keys in place of their "
+     "product"},
+    {WEIGHT, GROUPS, "members and evicted frames have a softmax each"},
+    {WEIGHT, SIGMOID, "sigmoid of the logits where their softmax belongs"},
+    {WEIGHT, SIGMOID_SHARE, "sigmoid of the logits, divided by their sum, "
+     "where softmax belongs"},
+    {WEIGHT, LOGITS, "the logits themselves where their softmax belongs"},
+    {WEIGHT, SHARE, "the logits divided by their sum where softmax belongs"},
+    {WEIGHT, OVER_LARGEST, "divided by the largest where the sum belongs"},
+    {0, 0, NULL}};
+
+static void grab_softmax(double *x, int64_t n)
+{
+    double top = x[0], sum = 0;
+    for (int64_t i = 1; i < n; i++) top = fmax(top, x[i]);
+    for (int64_t i = 0; i < n; i++) sum += x[i] = tt_exp(x[i] - top);
+    for (int64_t i = 0; i < n; i++) x[i] /= sum;
+}
+
+/* Logits x [n] become weights; the first M are those of members. */
+static void grab_weights(double *x, int64_t n, int64_t M, int form)
+{
+    double sum = 0, top = 0;
+    if (form == GROUPS && M < n) grab_softmax(x + M, n - M);
+    if (form == GROUPS && M > 0) grab_softmax(x, M);
+    if (form == SOFTMAX || form == OVER_LARGEST) grab_softmax(x, n);
+    for (int64_t i = 0; i < n; i++) {
+        if (form == SIGMOID || form == SIGMOID_SHARE)
+            x[i] = 1 / (1 + tt_exp(-x[i]));
+        sum += x[i];
+        top = fmax(top, x[i]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] /= form == SHARE || form == SIGMOID_SHARE ? sum
+                : form == OVER_LARGEST ? top : 1;
+}
+
+/* Mean keys of all candidates, the first time they are asked for. */
+static double **find_keys(const named *t, round_of *r, int keys, int pool)
+{
+    double **k = r->key[keys][pool];
+    for (int64_t i = 0; i < r->P && !k[r->P - 1]; i++) {
+        const bool member = i < r->M;
+        int64_t frame = (int64_t)r->index[i];
+        if (!member && keys == FRAME_AFTER) frame++;
+        if (!member && keys == FRAME_BEFORE) frame--;
+        k[i] = frames_of(t, 'k', frame, member && keys != UNEDITED, r->width,
+                        (frame_form)pool, r->L);
+        if (!k[i]) return NULL;
+    }
+    return k;
+}
+
+/* Queries of a pass, [*n, width]; NULL: not in the dump. */
+static const double *some_queries(const round_of *r, int which, int64_t *n)
+{
+    const double *q = r->q[which < LAST_FRAME ? which : 0];
+    *n = which < LAST_FRAME ? r->T : r->L;
+    return which == LAST_FRAME ? q + (r->T - r->L) * r->width : q;
+}
+
+/* The same pooled, the first time they are asked for. */
+static const double *find_query(const named *t, round_of *r, int which,
+                                int form)
+{
+    int64_t n;
+    const double *x = some_queries(r, which, &n);
+    double **q = &r->query[which][form];
+    if (*q || !x) return *q;
+    double *sorted = named_capacity(t, n);
+    *q = named_capacity(t, r->width);
+    if (sorted && *q)
+        frames_statistic(*q, x, n, r->width, (frame_form)form, sorted);
+    return *q;
+}
+
+/* Channels `from` to `to` of a query and a key. */
+static double grab_logit(const double *q, const double *k, int64_t from,
+                           int64_t to, int form)
+{
+    double qk = 0, qq = 0, kk = 0, d = 0;
+    for (int64_t i = from; i < to; i++) {
+        qk += q[i] * k[i], qq += q[i] * q[i], kk += k[i] * k[i];
+        d += (q[i] - k[i]) * (q[i] - k[i]);
+    }
+    return form == COSINE ? qk / sqrt(qq * kk) : form == DISTANCE ? -sqrt(d)
+                                                                  : qk;
+}
+
+/* Eq. 6, of the mean query, or for each, of all heads or of each. */
+static bool make_mass(named *t, const int *how, double *trial)
+{
+    enum { QUERIES_MOST = 4096 };
+    round_of *r = t->state;
+    const int64_t D = r->width / r->H;
+    const bool queries = how[EACH] & EACH_QUERY, heads = how[EACH] & EACH_HEAD;
+    int64_t nq = 1, nh = heads && !how[HEADS] ? r->H : 1;
+    const double *q = queries ? some_queries(r, how[QUERIES], &nq)
+                              : find_query(t, r, how[QUERIES],
+                                           how[QUERY_POOL]);
+    double **k = find_keys(t, r, how[KEYS], how[KEY_POOL]);
+    const int64_t per = how[KEY_POOL] == FRAME_ROWS ? r->L : 1;
+    double *z = named_capacity(t, r->P * per);
+    if (!q || !z || !k || nq > QUERIES_MOST) return false;
+    for (int64_t c = 0; c < r->P; c++) trial[c] = 0;
+    for (int64_t u = 0; u < nq * nh; u++) {
+        const int64_t from = u % nh * D;
+        const int64_t to = how[HEADS] || heads ? from + D : r->width;
+        const double scale = how[LOGIT] ? 1 : (double)((to - from) / D)
+                                              * sqrt((double)D);
+        for (int64_t i = 0; i < r->P * per; i++)
+            z[i] = grab_logit(q + u / nh * r->width, k[i / per]
+                                + i % per * r->width, from, to, how[LOGIT])
+                   / scale;
+        grab_weights(z, r->P * per, r->M * per, how[WEIGHT]);
+        for (int64_t i = 0; i < r->P * per; i++)
+            trial[i / per] += z[i] / (double)(nq * nh);
+    }
+    return true;
+}
+
+/* A factor of the logits, from the masses themselves. */
+static bool solve_mass(named *t, const int *how, double *trial, char *what,
+                       size_t size)
+{
+    const round_of *r = t->state;
+    double gw = 0, ww = 0, mg = 0, mw = 0;
+    const double n = (double)t->n, D = (double)(r->width / r->H);
+    if (how[WEIGHT] || !make_mass(t, how, trial) || t->n < 4) return false;
+    for (int64_t i = 0; i < t->n; i++) {
+        if (!(t->got[i] > 0 && trial[i] > 0)) return false;
+        mg += tt_log(t->got[i]) / n, mw += tt_log(trial[i]) / n;
+    }
+    for (int64_t i = 0; i < t->n; i++) {
+        const double g = tt_log(t->got[i]) - mg, w = tt_log(trial[i]) - mw;
+        gw += g * w, ww += w * w;
+    }
+    if (!(ww > 0)) return false;
+    const double f = gw / ww, H = (double)r->H;
+    for (int64_t i = 0; i < t->n; i++) trial[i] = f * tt_log(trial[i]);
+    grab_softmax(trial, t->n);
+    const struct { double is; const char *what; } names[] = {
+        {sqrt(D), ": 1/sqrt(D) is missing"},
+        {1 / sqrt(D), ": 1/D where 1/sqrt(D) belongs"},
+        {H, ": the sum of the heads where their mean belongs, or another "
+         "temperature"},
+        {H * sqrt(D), ": neither 1/sqrt(D) nor a mean of heads"},
+        {sqrt(H), ": 1/sqrt(H D), as of one wide head"}};
+    const char *is = "";
+    for (int i = 4; i >= 0; i--)
+        if (fabs(f / names[i].is - 1) < 1e-3) is = names[i].what;
+    snprintf(what, size, "the logits have a factor of %.5g%s", f, is);
+    return true;
+}
+
+static const tt_entry *queries_of(const named *t, int64_t chunk, int64_t step)
+{
+    return named_find(t, "chunk.%" PRId64 "/step.%" PRId64 "/block.%" PRId64
+                      "/self_attn.q", chunk, step, t->at.block);
+}
+
+bool named_mass(named *t)
+{
+    round_of r;
+    if (!frames_round(t, &r) || r.P != t->n) return false;
+    const int64_t chunk = t->at.chunk, step = t->at.step;
+    const tt_entry *e = queries_of(t, chunk, step);
+    const tt_entry *x = named_find(t, "chunk.%" PRId64 "/step.%" PRId64 "/x",
+                                   chunk, step);
+    if (!e || e->t.rank != 3 || !tt_tensor_count(&e->t)) return false;
+    r.T = e->t.dim[0], r.H = e->t.dim[1], r.width = r.H * e->t.dim[2];
+    r.L = x && x->t.rank == 4 && x->t.dim[0] > 0 ? r.T / x->t.dim[0] : r.T;
+    for (int i = 0; i < 3; i++)
+        r.q[i] = named_read(t, queries_of(t, chunk - (i == CHUNK_BEFORE), step
+                                          - (i == STEP_BEFORE)),
+                            r.T * r.width);
+    return r.q[0] && r.L > 0
+           && named_try(t, &(rule){make_mass, solve_mass, "GRAB's mass: ",
+                                   mass_changes});
+}
+
+/* ---- diversity, score, picks --------------------------------------------- */
+
+enum { CLOSE, PLACES, HEAVY, WHO, REDUCE, REST };
+enum { SQUARE = 1, BELL, TIMELESS, LINEAR, RECIPROCAL, SIGNED };
+enum { MASSLESS = 1, OWN_MASS, BOTH_MASSES };
+enum { AND_SELF = 1, OLDER, YOUNGER };
+enum { SUM = 1, MEAN_OF_OTHERS, MEAN_OF_ALL };
+enum { UNLIMITED = 1, REDUNDANCY, ONE_OVER };
+
+static const change div_changes[] = {
+    {CLOSE, SQUARE, "the square of the distance in time"},
+    {CLOSE, BELL, "closeness is exp(-d^2 / (2 sigma^2))"},
+    {CLOSE, TIMELESS, "the distance in time is left out"},
+    {CLOSE, LINEAR, "closeness is linear in the distance"},
+    {CLOSE, RECIPROCAL, "closeness is 1 / (1 + d / sigma)"},
+    {CLOSE, SIGNED, "the distance in time keeps its sign"},
+    {PLACES, 1, "distances are counted in places, not in frames"},
+    {HEAVY, MASSLESS, "neighbours are not weighted by their mass"},
+    {HEAVY, OWN_MASS, "neighbours are weighted by the candidate's own mass"},
+    {HEAVY, BOTH_MASSES, "neighbours are weighted by the product of both "
+     "masses"},
+    {WHO, AND_SELF, "a candidate is compared with itself"},
+    {WHO, OLDER, "a candidate is compared with those before it alone"},
+    {WHO, YOUNGER, "a candidate is compared with those after it alone"},
+    {REDUCE, SUM, "the sum of all neighbours where the heaviest belongs"},
+    {REDUCE, MEAN_OF_OTHERS, "the mean of all neighbours where the heaviest "
+     "belongs"},
+    {REDUCE, MEAN_OF_ALL, "the sum of all neighbours, divided by all "
+     "candidates, where the heaviest belongs"},
+    {REST, UNLIMITED, "diversity may be negative"},
+    {REST, REDUNDANCY, "the redundancy, not 1 less it"},
+    {REST, ONE_OVER, "1 / (1 + redundancy)"},
+    {0, 0, NULL}};
+
+static double closeness(int form, double gap, double sigma)
+{
+    const double far = fabs(gap) / sigma;
+    switch (form) {
+    case SQUARE: return tt_exp(-far * far);
+    case BELL: return tt_exp(-far * far / 2);
+    case TIMELESS: return 1;
+    case LINEAR: return fmax(0, 1 - far);
+    case RECIPROCAL: return 1 / (1 + far);
+    case SIGNED: return tt_exp(-gap / sigma);
+    default: return tt_exp(-far);
+    }
+}
+
+/* Eqs. 8 and 9 with this sigma. */
+static void diversity(const round_of *r, const double *m, double sigma,
+                      const int *how, double *out)
+{
+    for (int64_t c = 0; c < r->P; c++) {
+        double most = 0, sum = 0;
+        for (int64_t o = 0; o < r->P; o++) {
+            if ((o == c && how[WHO] != AND_SELF) || (o > c && how[WHO] == OLDER)
+                || (o < c && how[WHO] == YOUNGER)) continue;
+            const double gap = how[PLACES] ? (double)(c - o)
+                                           : r->index[c] - r->index[o];
+            const double mass = how[HEAVY] == OWN_MASS ? m[c] : m[o];
+            const double sim = closeness(how[CLOSE], gap, sigma)
+                               * (how[HEAVY] == MASSLESS ? 1
+                                  : how[HEAVY] == BOTH_MASSES ? m[c] * m[o]
+                                  : mass);
+            sum += sim;
+            most = fmax(most, sim);
+        }
+        if (how[REDUCE])
+            most = sum / (how[REDUCE] == MEAN_OF_OTHERS ? (double)(r->P - 1)
+                          : how[REDUCE] == MEAN_OF_ALL ? (double)r->P : 1);
+        out[c] = how[REST] == UNLIMITED ? 1 - most
+                 : how[REST] == REDUNDANCY ? most
+                 : how[REST] == ONE_OVER ? 1 / (1 + most) : fmax(0, 1 - most);
+    }
+}
+
+/* Eq. 7, and what ports have in its place; 0 ends them. */
+typedef struct sigma_name {
+    double is;
+    const char *what;
+} sigma_name;
+
+enum { SIGMAS = 9 };
+
+static void sigmas(const round_of *r, sigma_name *list)
+{
+    double lo = r->index[0], hi = lo, mean = 0, squares = 0;
+    const double P = (double)r->P;
+    for (int64_t i = 0; i < r->P; i++) {
+        lo = fmin(lo, r->index[i]), hi = fmax(hi, r->index[i]);
+        mean += r->index[i] / P;
+    }
+    for (int64_t i = 0; i < r->P; i++) squares += pow(r->index[i] - mean, 2);
+    const sigma_name all[SIGMAS] = {
+        {fmax(1, (hi - lo + 1) / 2), ""},
+        {fmax(1, (hi - lo) / 2), ": the span of frames lacks its + 1"},
+        {hi - lo + 1, ": the whole span of frames where half of it belongs"},
+        {hi - lo, ": the whole span, without its + 1"},
+        {P / 2, ": half the number of candidates where half the span of frames "
+         "belongs"},
+        {P, ": the number of candidates"},
+        {(double)r->M, ": the memory's size"},
+        {sqrt(squares / P), ": the deviation of the frames' numbers"},
+        {1, ": the distance in time is not divided by the span"}};
+    memcpy(list, all, sizeof all);
+}
+
+static bool make_diversity(named *t, const int *how, double *out)
+{
+    const round_of *r = t->state;
+    const double *m = named_beside(t, "grab.mass", r->P);
+    if (m) diversity(r, m, r->sigma, how, out);
+    return m;
+}
+
+/* Sigma, in steps and then ever closer. */
+static bool solve_diversity(named *t, const int *how, double *trial, char *what,
+                            size_t size)
+{
+    enum { STEPS = 240, HALVINGS = 48 };
+    const round_of *r = t->state;
+    const double *m = named_beside(t, "grab.mass", r->P);
+    double best = 0, least = INFINITY, step = 0.04;
+    sigma_name list[SIGMAS];
+    for (int i = 0; m && i < STEPS + 2 * HALVINGS; i++) {
+        if (i >= STEPS && i % 2 == 0) step /= 2;
+        const double v = i < STEPS ? -3 + i * step : best + (i % 2 ? step
+                                                                   : -step);
+        double left = 0;
+        diversity(r, m, tt_exp(v), how, trial);
+        for (int64_t k = 0; k < r->P; k++) left += pow(trial[k] - t->got[k], 2);
+        if (left < least) least = left, best = v;
+    }
+    if (!m) return false;
+    const double sigma = tt_exp(best);
+    size_t used = (size_t)snprintf(what, size, "sigma is %.5g where %.5g "
+                                   "belongs", sigma, r->sigma);
+    sigmas(r, list);
+    bool any = false;
+    for (int i = 1; i < SIGMAS && used < size; i++) {
+        if (fabs(sigma / list[i].is - 1) > 1e-3) continue;
+        used += (size_t)snprintf(what + used, size - used, "%s%s",
+                                 any ? ", or" : "", list[i].what + any);
+        any = true;
+    }
+    diversity(r, m, sigma, how, trial);
+    return true;
+}
+
+bool named_diversity(named *t)
+{
+    round_of r;
+    sigma_name list[SIGMAS];
+    if (!frames_round(t, &r) || r.P != t->n) return false;
+    sigmas(&r, list);
+    r.sigma = list[0].is;
+    return named_try(t, &(rule){make_diversity, solve_diversity,
+                                "GRAB's diversity: ", div_changes});
+}
+
+/* mass + alpha div, alpha from ours, and what is not a sum of both. */
+static bool make_score(named *t, const int *how, double *trial)
+{
+    const double *m = named_beside(t, "grab.mass", t->n);
+    const double *div = named_beside(t, "grab.div", t->n);
+    if (!m || !div) return false;
+    const double dd = named_dot(div, div, t->n);
+    const double alpha = (named_dot(t->want, div, t->n)
+                          - named_dot(m, div, t->n)) / dd;
+    for (int64_t i = 0; i < t->n; i++)
+        trial[i] = *how == 0 ? m[i] + alpha * div[i]
+                   : *how == 1 ? m[i] * div[i] : m[i] * (1 + alpha * div[i]);
+    *(double *)t->state = alpha;
+    return dd > 0;
+}
+
+/* a mass + b diversity. */
+static bool solve_score(named *t, const int *how, double *trial, char *what,
+                        size_t size)
+{
+    double a, b, *alpha = t->state;
+    if (*how || !make_score(t, how, trial)
+        || !named_mixed(t, trial, named_beside(t, "grab.mass", t->n),
+                        named_beside(t, "grab.div", t->n), &a, &b))
+        return false;
+    if (fabs(a - 1) < 1e-4)
+        snprintf(what, size, "alpha is %.5g where %.5g belongs", b, *alpha);
+    else
+        snprintf(what, size, "%.5g mass %+.5g diversity where 1 and %.5g "
+                 "belong", a, b, *alpha);
+    return true;
+}
+
+bool named_score(named *t)
+{
+    static const change list[] = {{0, 1, "the product of both"},
+                                  {0, 2, "mass (1 + alpha diversity)"},
+                                  {0, 0, NULL}};
+    double alpha = NAN;
+    t->state = &alpha;
+    return named_try(t, &(rule){make_score, solve_score,
+                                "score = mass + alpha diversity: ", list});
+}
+
+/* Better candidates come first: those of the highest score, the earlier of
+ * equal ones. */
+enum { BY, LOWEST, LATER };
+enum { BY_SCORE, BY_MASS, BY_DIV, BY_FRAME };
+
+static bool make_keep(named *t, const int *how, double *trial)
+{
+    static const char *const by[] = {"grab.score", "grab.mass", "grab.div",
+                                     "grab.candidates"};
+    const double *s = named_beside(t, by[how[BY]], t->n);
+    int64_t M = 0;
+    for (int64_t i = 0; i < t->n; i++)
+        M += (how[BY] || how[LOWEST] || how[LATER] ? t->got : t->want)[i] != 0;
+    for (int64_t c = 0; s && c < t->n; c++) {
+        int64_t rank = 0;
+        for (int64_t o = 0; o < t->n; o++) {
+            const double d = how[LOWEST] ? s[c] - s[o] : s[o] - s[c];
+            rank += d > 0 || (d == 0 && (how[LATER] ? o > c : o < c));
+        }
+        trial[c] = rank < M;
+    }
+    return s;
+}
+
+/* What another block picked, or another number of them. */
+static bool solve_keep(named *t, const int *how, double *trial, char *what,
+                       size_t size)
+{
+    int64_t want = 0, got = 0;
+    for (int64_t i = 0; i < t->n; i++)
+        want += t->want[i] != 0, got += t->got[i] != 0;
+    for (int64_t b = 0; got == want && b < 64; b++) {
+        const double *x = named_read(t, named_find(
+            t, "chunk.%" PRId64 "/step.%" PRId64 "/block.%" PRId64 "/admit.%"
+            PRId64 "/grab.keep", t->at.chunk, t->at.step, b, t->at.admit),
+            t->n);
+        if (b == t->at.block || !x) continue;
+        memcpy(trial, x, (size_t)t->n * sizeof *x);
+        snprintf(what, size, "what block.%" PRId64 " keeps is kept", b);
+        if (named_gives(t, trial)) return true;
+    }
+    snprintf(what, size, "%" PRId64 " frames are kept where %" PRId64
+             " belong", got, want);
+    for (int64_t i = 0; i < t->n; i++) trial[i] = t->got[i];
+    return got != want && how[BY] == BY_SCORE;
+}
+
+bool named_keep(named *t)
+{
+    static const change list[] = {
+        {LATER, 1, "of equal scores the later candidate is kept, where the "
+         "first belongs (tie rule)"},
+        {LOWEST, 1, "the lowest are kept"},
+        {BY, BY_MASS, "kept by mass alone, not by score"},
+        {BY, BY_DIV, "kept by diversity alone, not by score"},
+        {BY, BY_FRAME, "the newest are kept, whatever their score"},
+        {0, 0, NULL}};
+    return named_try(t, &(rule){make_keep, solve_keep, "", list});
+}

@@ -239,6 +239,7 @@ static bool in_x(named *t)
     const double *x0 = at_step(t, before, "x0", false);
     const double *x = at_step(t, before, "x", false);
     const double *first = at_step(t, 0, "x", false);
+    if (x0 && named_right(t, x0)) return noise_added(t, x0);
     for (int64_t i = 0; x0 && i < t->n; i++)
         fresh[i] = (t->want[i] - (1 - s) * x0[i]) / s;
     if (x0 && first && named_mixed(t, trial, first, x0, &a, &b)
@@ -247,7 +248,7 @@ static bool in_x(named *t)
                  "began with (an Euler step gives the same), where fresh noise "
                  "belongs");
     else if (!x0 || !(s > 0))
-        return x0 && named_right(t, x0) && noise_added(t, x0);
+        return false;
     else if (x && named_mixed(t, trial, fresh, x, &a, &b)
              && fabs(b - (1 - s)) < 1e-4)
         snprintf(t->out, t->size, "the noise is added to the noisy latents of "

@@ -34,7 +34,7 @@ typedef struct round_of {
     const double *q[3];                   /* [T, width] of this pass, of the
                                              step and of the chunk before     */
     double *query[5][FRAME_SIZE + 1];     /* pooled, by QUERIES, QUERY_POOL   */
-    double *key[4][FRAME_ROWS + 1][CANDIDATES_MOST];     /* by KEYS, KEY_POOL */
+    double *key[FRAME_ROWS + 1][CANDIDATES_MOST];        /* by KEY_POOL       */
     double sigma;
 } round_of;
 

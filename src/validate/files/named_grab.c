@@ -14,9 +14,8 @@
 
 /* ---- mass ---------------------------------------------------------------- */
 
-enum { QUERIES, QUERY_POOL, KEYS, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
+enum { QUERIES, QUERY_POOL, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
 enum { ALL_QUERIES, STEP_BEFORE, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
-enum { KEYS_RIGHT, UNEDITED, FRAME_AFTER, FRAME_BEFORE };
 enum { EACH_QUERY = 1, EACH_HEAD = 2 };
 enum { COSINE = 1, DISTANCE };
 enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
@@ -31,11 +30,6 @@ static const change mass_changes[] = {
     {QUERY_POOL, FRAME_MEDIAN, "the median of the queries where their mean "
      "belongs"},
     {QUERY_POOL, FRAME_SIZE, "the mean of the queries' absolute values"},
-    {KEYS, UNEDITED, "keys of members as they were before TAME edited them"},
-    {KEYS, FRAME_AFTER, "keys of the frame after each evicted one (slot off by "
-     "one)"},
-    {KEYS, FRAME_BEFORE, "keys of the frame before each evicted one (slot off "
-     "by one)"},
     {KEY_POOL, FRAME_MAX, "the largest keys (max) of a frame where their mean "
      "belongs"},
     {KEY_POOL, FRAME_MEDIAN, "the median of a frame's keys"},
@@ -88,18 +82,12 @@ static void grab_weights(double *x, int64_t n, int64_t M, int form)
 }
 
 /* Mean keys of all candidates, the first time they are asked for. */
-static double **find_keys(const named *t, round_of *r, int keys, int pool)
+static double **find_keys(const named *t, round_of *r, int pool)
 {
-    double **k = r->key[keys][pool];
-    for (int64_t i = 0; i < r->P && !k[r->P - 1]; i++) {
-        const bool member = i < r->M;
-        int64_t frame = (int64_t)r->index[i];
-        if (!member && keys == FRAME_AFTER) frame++;
-        if (!member && keys == FRAME_BEFORE) frame--;
-        k[i] = frames_of(t, 'k', frame, member && keys != UNEDITED, r->width,
-                        (frame_form)pool, r->L);
-        if (!k[i]) return NULL;
-    }
+    double **k = r->key[pool];
+    for (int64_t i = 0; i < r->P && !k[r->P - 1]; i++)
+        if (!(k[i] = frames_of(t, 'k', (int64_t)r->index[i], i < r->M, r->width,
+                               (frame_form)pool, r->L))) return NULL;
     return k;
 }
 
@@ -150,7 +138,7 @@ static bool make_mass(named *t, const int *how, double *trial)
     const double *q = queries ? some_queries(r, how[QUERIES], &nq)
                               : find_query(t, r, how[QUERIES],
                                            how[QUERY_POOL]);
-    double **k = find_keys(t, r, how[KEYS], how[KEY_POOL]);
+    double **k = find_keys(t, r, how[KEY_POOL]);
     const int64_t per = how[KEY_POOL] == FRAME_ROWS ? r->L : 1;
     double *z = named_capacity(t, r->P * per);
     if (!q || !z || !k || nq > QUERIES_MOST) return false;
@@ -172,8 +160,8 @@ static bool make_mass(named *t, const int *how, double *trial)
 }
 
 /* A factor of the logits, from the masses themselves. */
-static bool solve_mass(named *t, const int *how, double *trial, char *what,
-                       size_t size)
+static bool solve_factor(named *t, const int *how, double *trial, char *what,
+                         size_t size)
 {
     const round_of *r = t->state;
     double gw = 0, ww = 0, mg = 0, mw = 0;
@@ -202,7 +190,76 @@ static bool solve_mass(named *t, const int *how, double *trial, char *what,
     for (int i = 4; i >= 0; i--)
         if (fabs(f / names[i].is - 1) < 1e-3) is = names[i].what;
     snprintf(what, size, "the logits have a factor of %.5g%s", f, is);
-    return true;
+    return named_fits(t, trial);
+}
+
+/* Logits of all frames up to the newest, as they were and as edited. */
+enum { HELD_MOST = 96 };
+
+static int held_logits(const named *t, round_of *r, double *z)
+{
+    const double *q = find_query(t, r, ALL_QUERIES, FRAME_MEAN);
+    const double scale = (double)r->H * sqrt((double)(r->width / r->H));
+    int n = 0;
+    for (; q && n < HELD_MOST; n++) {
+        const double *k = frames_of(t, 'k', n / 2, n % 2, r->width, FRAME_MEAN,
+                                    0);
+        if (!k) return n;
+        z[n] = grab_logit(q, k, 0, r->width, 0) / scale;
+    }
+    return n;
+}
+
+/* "frames 6, 7 have the keys of frames 9, 10". */
+static bool say_held(const round_of *r, const int *best, char *what, size_t size)
+{
+    char a[60] = "", b[60] = "";
+    for (int64_t c = 0; c < r->P; c++) {
+        const size_t i = strlen(a), k = strlen(b);
+        const int own = (int)r->index[c];
+        if (best[c] == 2 * own + 1) continue;
+        snprintf(a + i, sizeof a - i, "%s%d", i ? ", " : "", own);
+        snprintf(b + k, sizeof b - k, "%s%d%s", k ? ", " : "", best[c] / 2,
+                 best[c] / 2 == own ? " before its edit" : "");
+    }
+    snprintf(what, size, "frames %s have the keys of frames %s", a, b);
+    return *a;
+}
+
+/* Keys of other frames: what a softmax divides by is not known, but the same
+ * for all candidates. */
+static bool solve_held(named *t, double *trial, char *what, size_t size)
+{
+    round_of *r = t->state;
+    double z[HELD_MOST];
+    int best[CANDIDATES_MOST];
+    const int n = held_logits(t, r, z);
+    for (int i = 0; i < n; i++) {
+        bool all = t->n > 3;
+        for (int64_t c = 0; all && c < t->n; c++) {
+            const double own = z[i] + tt_log(t->got[c] / t->got[0]);
+            best[c] = 2 * (int)r->index[c] + 1;      /* itself, if that fits */
+            for (int k = 0; k < n; k++)
+                if (fabs(z[k] - own) < fabs(z[best[c]] - own) - 1e-9)
+                    best[c] = k;
+            all = t->got[c] > 0 && fabs(z[best[c]] - own) < 1e-5;
+        }
+        if (all) {
+            for (int64_t c = 0; c < t->n; c++) trial[c] = z[best[c]];
+            grab_softmax(trial, t->n);
+            return say_held(r, best, what, size);
+        }
+    }
+    return false;
+}
+
+static bool solve_mass(named *t, const int *how, double *trial, char *what,
+                       size_t size)
+{
+    bool right = true;
+    for (int i = 0; i < NAMED_FIELDS; i++) right &= how[i] == 0;
+    return solve_factor(t, how, trial, what, size)
+           || (right && solve_held(t, trial, what, size));
 }
 
 static const tt_entry *queries_of(const named *t, int64_t chunk, int64_t step)

@@ -65,7 +65,7 @@ static const mistake list[] = {
     {"edited twice", "chunk.3/*",
      "chunk.3/step.4/block.0/admit.0/tame.k/c.3",
      "col_blend 1 of 2: applied twice"},
-    {"sample", "chunk.3/*", "chunk.3/step.4/block.0/admit.0/tame.sd_k",
+    {"sample", "*", "chunk.3/step.4/block.0/admit.0/tame.sd_k",
      "sample deviation"},
     {"time", "chunk.0/step.4*", "chunk.0/step.4/e",
      "the pass is made at time 5 where 0 belongs"},
@@ -82,7 +82,12 @@ static const mistake list[] = {
     {"alpha", "*", "chunk.3/step.4/block.0/admit.0/grab.score",
      "alpha is 0.175 where 0.35 belongs"},
     {"mass", "*", "chunk.3/step.4/block.0/admit.0/grab.mass",
-     "GRAB's mass have a factor of 2"},
+     "GRAB's mass: the logits have a factor of 2"},
+    {"redundancy", "*", "chunk.3/step.4/block.0/admit.0/grab.div",
+     "GRAB's diversity: the redundancy, not 1 less it"},
+    {"own mean kept", "*", "chunk.3/step.4/block.0/admit.0/tame.k/c.3",
+     "TAME: the frame's own mean is not subtracted"},
+    {"radius", "*", "chunk.0/step.0/x", "noise: the radius is sqrt(-log u)"},
     {"head copied", "*", "chunk.0/step.0/block.0/self_attn",
      "attention: its result: every head is the one after it"},
     {"zero keys", "*", "chunk.0/step.0/block.0/self_attn",
@@ -240,7 +245,12 @@ static void layer_norm(tt_ctx *c, const tt_layer_norm_args *a)
 
 static void col_blend(tt_ctx *c, const tt_col_blend_args *a)
 {
-    ours->col_blend(c, a);
+    tt_col_blend_args own = *a;
+    const tt_arena_mark mark = tt_arena_here(&c->scratch);
+    double *none = tt_alloc0(c, &c->scratch, a->c, sizeof *none, "means");
+    if (is(c, "own mean kept")) own.mean = none;
+    if (none) ours->col_blend(c, &own);
+    tt_arena_reset(&c->scratch, mark);
     if (is(c, "edited twice")) ours->col_blend(c, a);
 }
 
@@ -315,7 +325,9 @@ static bool spoil(double *y, const double *x, const char *path, int64_t n)
     const bool here = !strcmp(path, planted->tensor);
     bool any = true;
     for (int64_t i = 0; i < n; i++) {
-        if (here && !strcmp(name, "sample")) y[i] = x[i] * sqrt(18.0 / 17);
+        if (here && !strcmp(name, "sample")) y[i] = x[i] * sqrt(36.0 / 35);
+        else if (here && !strcmp(name, "redundancy")) y[i] = 1 - x[i];
+        else if (here && !strcmp(name, "radius")) y[i] = x[i] * sqrt(0.5);
         else if (here && !strcmp(name, "flow")) y[i] = 2 * seen[1][i] - x[i];
         else if (here && !strcmp(name, "level"))
             y[i] = 1.1 * x[i] - 0.1 * seen[0][i];

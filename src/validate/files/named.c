@@ -74,6 +74,22 @@ static bool try_number(named *t, const rule *r, const int *how,
     return true;
 }
 
+/* Change `a`, with a number or with another one that comes before it. */
+static void try_two(named *t, const rule *r, int *how, const change *a,
+                    double *trial)
+{
+    how[a->field] = a->value;
+    try_number(t, r, how, a->what, trial);
+    for (const change *b = r->list; b < a && !*t->out; b++) {
+        if (b->field == a->field) continue;
+        how[b->field] = b->value;
+        if (r->make(t, how, trial) && named_fits(t, trial))
+            say_change(t, r, b->what, a->what);
+        how[b->field] = 0;
+    }
+    how[a->field] = 0;
+}
+
 bool named_try(named *t, const rule *r)
 {
     int how[NAMED_FIELDS] = {0};
@@ -88,18 +104,8 @@ bool named_try(named *t, const rule *r)
         how[a->field] = 0;
     }
     if (*t->out || try_number(t, r, how, "", trial)) return true;
-    for (const change *a = r->list; a->what && !*t->out; a++) {
-        how[a->field] = a->value;
-        try_number(t, r, how, a->what, trial);
-        for (const change *b = r->list; b < a && !*t->out; b++) {
-            if (b->field == a->field) continue;
-            how[b->field] = b->value;
-            if (r->make(t, how, trial) && named_fits(t, trial))
-                say_change(t, r, b->what, a->what);
-            how[b->field] = 0;
-        }
-        how[a->field] = 0;
-    }
+    for (const change *a = r->list; a->what && !*t->out; a++)
+        try_two(t, r, how, a, trial);
     return *t->out;
 }
 
@@ -227,40 +233,10 @@ static double level_of(const named *t, int64_t step)
     return x0 && x && f ? level(x0, x, f, t->n) : NAN;
 }
 
-/* x = (1 - sigma) x0 + sigma noise, of the x0 of the step before. */
-static bool in_x(named *t)
+/* Noise and what it is added to, a and b of theirs where s and 1 - s belong. */
+static void say_mixed(named *t, double a, double b, double s, double past)
 {
-    const int64_t before = t->at.step - 1;
-    double a, b, *trial = named_capacity(t, t->n);
-    double *fresh = named_capacity(t, t->n);
-    if (!trial || !fresh) return false;
-    if (before < 0) return noise_explain(t);
-    const double s = level_of(t, before + 1), past = level_of(t, before);
-    const double *x0 = at_step(t, before, "x0", false);
-    const double *x = at_step(t, before, "x", false);
-    const double *first = at_step(t, 0, "x", false);
-    if (x0 && named_right(t, x0)) return noise_added(t, x0);
-    for (int64_t i = 0; x0 && i < t->n; i++)
-        fresh[i] = (t->want[i] - (1 - s) * x0[i]) / s;
-    if (x0 && first && named_mixed(t, trial, first, x0, &a, &b)
-        && fabs(a) > 1e-3)
-        snprintf(t->out, t->size, "re-noised with the noise that the chunk "
-                 "began with (an Euler step gives the same), where fresh noise "
-                 "belongs");
-    else if (!x0 || !(s > 0))
-        return false;
-    else if (x && named_mixed(t, trial, fresh, x, &a, &b)
-             && fabs(b - (1 - s)) < 1e-4)
-        snprintf(t->out, t->size, "the noise is added to the noisy latents of "
-                 "the step before, where it is to their x0");
-    else if (!named_mixed(t, trial, fresh, x0, &a, &b)) {
-        named noise = *t;
-        for (int64_t i = 0; i < t->n; i++)
-            trial[i] = (t->got[i] - (1 - s) * x0[i]) / s;
-        noise.want = fresh;
-        noise.got = trial;
-        return noise_explain(&noise);
-    } else if (fabs(a + b - 1) < 1e-4)
+    if (fabs(a + b - 1) < 1e-4)
         snprintf(t->out, t->size, "re-noised at the noise level sigma %.6g "
                  "where %.6g belongs%s", a, s, fabs(a - past) < 1e-4
                  ? ": that of the step before" : "");
@@ -270,6 +246,44 @@ static bool in_x(named *t)
                  fabs(sqrt(a * a + b * b) - 1) < 1e-4
                      ? " (the variance is kept: another kind of schedule)"
                      : "");
+}
+
+/* x = (1 - sigma) x0 + sigma noise, of the x0 of the step before. */
+static bool in_x(named *t)
+{
+    const int64_t before = t->at.step - 1;
+    double a, b, *trial = named_capacity(t, t->n);
+    double *fresh = named_capacity(t, t->n);
+    if (!trial || !fresh) return false;
+    if (before < 0) return noise_explain(t);
+    const double s = level_of(t, before + 1);
+    const double *x0 = at_step(t, before, "x0", false);
+    const double *x = at_step(t, before, "x", false);
+    const double *first = at_step(t, 0, "x", false);
+    if (!x0) return false;
+    if (named_right(t, x0)) return noise_added(t, x0);
+    for (int64_t i = 0; i < t->n; i++)
+        fresh[i] = (t->want[i] - (1 - s) * x0[i]) / s;
+    if (first && named_mixed(t, trial, first, x0, &a, &b) && fabs(a) > 1e-3)
+        snprintf(t->out, t->size, "re-noised with the noise that the chunk "
+                 "began with (an Euler step gives the same), where fresh noise "
+                 "belongs");
+    else if (!(s > 0))
+        return false;
+    else if (x && named_mixed(t, trial, fresh, x, &a, &b)
+             && fabs(b - (1 - s)) < 1e-4)
+        snprintf(t->out, t->size, "the noise is added to the noisy latents of "
+                 "the step before, where it is to their x0");
+    else if (named_mixed(t, trial, fresh, x0, &a, &b))
+        say_mixed(t, a, b, s, level_of(t, before));
+    else {
+        named noise = *t;
+        for (int64_t i = 0; i < t->n; i++)
+            trial[i] = (t->got[i] - (1 - s) * x0[i]) / s;
+        noise.want = fresh;
+        noise.got = trial;
+        return noise_explain(&noise);
+    }
     return true;
 }
 

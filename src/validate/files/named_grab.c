@@ -211,7 +211,8 @@ static int held_logits(const named *t, round_of *r, double *z)
 }
 
 /* "frames 6, 7 have the keys of frames 9, 10". */
-static bool say_held(const round_of *r, const int *best, char *what, size_t size)
+static bool say_held(const round_of *r, const int *best, char *what,
+                     size_t size)
 {
     char a[60] = "", b[60] = "";
     for (int64_t c = 0; c < r->P; c++) {

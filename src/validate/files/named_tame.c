@@ -328,30 +328,34 @@ static bool solve_edit(named *t, const int *how, double *trial, char *what,
     return true;
 }
 
+/* Statistics of keys ('k') or values of the pool. */
+static bool read_pool(const named *t, edit *e, int which, char kind)
+{
+    const char *tame = strstr(t->name, "/tame.");
+    const int n = (int)(tame - t->name);
+    e->mean[which] = named_read(t, named_find(t, "%.*s/tame.mean_%c", n,
+                                              t->name, kind), e->width);
+    e->sd[which] = named_read(t, named_find(t, "%.*s/tame.sd_%c", n, t->name,
+                                            kind), e->width);
+    return e->mean[which] && e->sd[which];
+}
+
 /* "tame.k/c.3": candidate 3 of the round. */
 bool named_edit(named *t)
 {
     static const int right[NAMED_FIELDS];
-    const char *tame = strstr(t->name, "/tame.");
-    const char what = tame[6], other = what == 'k' ? 'v' : 'k';
+    const char what = strstr(t->name, "/tame.")[6];
+    const char other = what == 'k' ? 'v' : 'k';
     const int64_t c = atoll(strrchr(t->name, '.') + 1);
-    const int n = (int)(tame - t->name);
     int64_t L;
     pool p, p2;
     if (t->like->rank != 3 || t->like->dim[0] < 2) return false;
     edit e = {.L = t->like->dim[0], .width = t->n / t->like->dim[0]};
     if (!begin_pool(t, &p, what, e.width) || !begin_pool(t, &p2, other, e.width)
         || c < 0 || c >= p.r.P || p.L != e.L || p2.L != e.L
-        || p.first + p.r.P > p.n) return false;
+        || p.first + p.r.P > p.n || !read_pool(t, &e, 0, what)
+        || !read_pool(t, &e, 1, other)) return false;
     e.x = frames_rows(t, what, (int64_t)p.r.index[c], e.width, &L);
-    for (int k = 0; k < 2; k++) {
-        const char kind = k ? other : what;
-        e.mean[k] = named_read(t, named_find(t, "%.*s/tame.mean_%c", n,
-                                             t->name, kind), e.width);
-        e.sd[k] = named_read(t, named_find(t, "%.*s/tame.sd_%c", n, t->name,
-                                           kind), e.width);
-        if (!e.mean[k] || !e.sd[k]) return false;
-    }
     const unsigned one = 1u << (p.first + c), all = (1u << p.r.P) - 1,
                    old = (1u << p.r.M) - 1;
     for (int k = 0; k <= OWN_HEADS; k++)

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tether/mathfn.h"
 #include "validate/files/named.h"
@@ -79,24 +80,32 @@ static void words(uint32_t c[4], uint64_t seed, const int *how)
     }
 }
 
-/* Element e of a frame. */
-static double element(const noise_of *o, int64_t frame, int64_t e,
-                      const int *how)
+/* The words of element e of a frame of the chunk. */
+static void words_at(uint32_t c[4], const noise_of *o, int64_t frame, int64_t e,
+                     const int *how)
 {
-    const int64_t hw = o->n / o->C;
-    if (how[LAYOUT] == CHANNELS_LAST) e = e % hw * o->C + e / hw;
-    if (how[LAYOUT] == ONE_CHANNEL) e %= hw;
-    if (how[COUNTER] == OF_CHUNK) e += frame * o->n;
     const uint32_t at = (uint32_t)(how[COUNTER] == OF_CHUNK ? o->first
                                    : how[COUNTER] == FROM_CHUNK ? frame
                                    : o->first + frame);
     const uint32_t group = (uint32_t)(how[COUNTER] == ELEMENTS ? e / 4 * 4
                                                                : e / 4);
     const uint32_t stream = how[COUNTER] == STREAM_ZERO ? 0 : o->stream;
-    uint32_t c[4] = {group, at, stream, 0};
+    memcpy(c, (uint32_t[]){group, at, stream, 0}, 4 * sizeof *c);
     if (how[COUNTER] == FRAME_AND_STREAM) c[1] = stream, c[2] = at;
     if (how[COUNTER] == FRAME_FIRST) c[0] = at, c[1] = group;
     words(c, o->seed, how);
+}
+
+/* Element e of a frame. */
+static double element(const noise_of *o, int64_t frame, int64_t e,
+                      const int *how)
+{
+    const int64_t hw = o->n / o->C;
+    uint32_t c[4];
+    if (how[LAYOUT] == CHANNELS_LAST) e = e % hw * o->C + e / hw;
+    if (how[LAYOUT] == ONE_CHANNEL) e %= hw;
+    if (how[COUNTER] == OF_CHUNK) e += frame * o->n;
+    words_at(c, o, frame, e, how);
     const bool apart = how[PAIRS] == PAIRS_APART;
     const int pair = (int)(apart ? e % 2 : e % 4 / 2);
     bool second = apart ? e % 4 / 2 : e % 2;

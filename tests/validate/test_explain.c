@@ -325,7 +325,7 @@ static bool spoil(double *y, const double *x, const char *path, int64_t n)
     const bool here = !strcmp(path, planted->tensor);
     bool any = true;
     for (int64_t i = 0; i < n; i++) {
-        if (here && !strcmp(name, "sample")) y[i] = x[i] * sqrt(36.0 / 35);
+        if (here && !strcmp(name, "sample")) y[i] = x[i] * sqrt(30.0 / 29);
         else if (here && !strcmp(name, "redundancy")) y[i] = 1 - x[i];
         else if (here && !strcmp(name, "radius")) y[i] = x[i] * sqrt(0.5);
         else if (here && !strcmp(name, "flow")) y[i] = 2 * seen[1][i] - x[i];

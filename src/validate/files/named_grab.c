@@ -17,6 +17,7 @@
 enum { QUERIES, QUERY_POOL, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
 enum { ALL_QUERIES, STEP_BEFORE, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
 enum { EACH_QUERY = 1, EACH_HEAD = 2 };
+enum { MASS_MOST = 1 << 26 };             /* multiply-adds                    */
 enum { COSINE = 1, DISTANCE };
 enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
 
@@ -85,6 +86,8 @@ static void grab_weights(double *x, int64_t n, int64_t M, int form)
 static double **find_keys(const named *t, round_of *r, int pool)
 {
     double **k = r->key[pool];
+    if (pool == FRAME_ROWS && r->P * r->L * r->width > MASS_MOST / 4)
+        return NULL;
     for (int64_t i = 0; i < r->P && !k[r->P - 1]; i++)
         if (!(k[i] = frames_of(t, 'k', (int64_t)r->index[i], i < r->M, r->width,
                                (frame_form)pool, r->L))) return NULL;
@@ -130,7 +133,6 @@ static double grab_logit(const double *q, const double *k, int64_t from,
 /* Eq. 6, of the mean query, or for each, of all heads or of each. */
 static bool make_mass(named *t, const int *how, double *trial)
 {
-    enum { QUERIES_MOST = 4096 };
     round_of *r = t->state;
     const int64_t D = r->width / r->H;
     const bool queries = how[EACH] & EACH_QUERY, heads = how[EACH] & EACH_HEAD;
@@ -141,7 +143,7 @@ static bool make_mass(named *t, const int *how, double *trial)
     double **k = find_keys(t, r, how[KEY_POOL]);
     const int64_t per = how[KEY_POOL] == FRAME_ROWS ? r->L : 1;
     double *z = named_capacity(t, r->P * per);
-    if (!q || !z || !k || nq > QUERIES_MOST) return false;
+    if (!q || !z || !k || nq * r->P * per * r->width > MASS_MOST) return false;
     for (int64_t c = 0; c < r->P; c++) trial[c] = 0;
     for (int64_t u = 0; u < nq * nh; u++) {
         const int64_t from = u % nh * D;

@@ -49,14 +49,15 @@ typedef struct pool {
     unsigned right;
 } pool;
 
-/* Which channels share a statistic with channel i? */
-static bool shares(const pool *p, int axes, int64_t i, int64_t k)
+/* The first channel of those that share a statistic with channel i. */
+static int64_t shared(const pool *p, int axes, int64_t i)
 {
-    return axes == OVER_ALL || (axes == OVER_HEADS && i % p->D == k % p->D)
-           || (axes == OVER_CHANNELS && i / p->D == k / p->D) || i == k;
+    return axes == OVER_ALL ? 0 : axes == OVER_HEADS ? i % p->D
+         : axes == OVER_CHANNELS ? i / p->D * p->D : i;
 }
 
-/* Of the frames of a set and the channels that share it with channel i. */
+/* Of the frames of a set and the channels that share it with channel i, their
+ * first. */
 static double pool_statistic(const pool *p, const int *how, unsigned set,
                              int64_t i)
 {
@@ -68,7 +69,7 @@ static double pool_statistic(const pool *p, const int *how, unsigned set,
     for (int pass = 0; pass < 2; pass++)
         for (int64_t f = 0; f < p->n; f++)
             for (int64_t k = from; set >> f & 1 && k < to; k++) {
-                if (!shares(p, how[AXES], i, k)) continue;
+                if (shared(p, how[AXES], k) != i) continue;
                 if (!pass) {
                     n++, m += mean[f][k];
                     continue;
@@ -97,8 +98,10 @@ static bool pool_of_set(const pool *p, const int *how, unsigned set,
                         double *trial)
 {
     if (!set || (how[TOKENS] && p->L < 2)) return false;
-    for (int64_t i = 0; i < p->width; i++)
-        trial[i] = pool_statistic(p, how, set, i);
+    for (int64_t i = 0; i < p->width; i++) {
+        const int64_t first = shared(p, how[AXES], i);
+        trial[i] = first < i ? trial[first] : pool_statistic(p, how, set, i);
+    }
     return true;
 }
 
@@ -126,21 +129,21 @@ static bool solve_pool(named *t, const int *how, double *trial, char *what,
     const pool *p = t->state;
     const unsigned sink = (1u << p->first) - 1;
     const unsigned members = ((1u << p->r.M) - 1) << p->first;
-    const bool all = p->n <= 16 && !how[AXES]
-                     && p->width * p->n << p->n <= 1 << 26;
+    const unsigned every = (1u << p->n) - 1, n = (unsigned)p->n;
+    const bool all = n <= 16 && p->width * p->n << n <= 1 << 26;
+    const unsigned sets = how[AXES] ? 0 : all ? every + 1 : n * n;
     char a[40], b[40];
     double eps = 0;
-    for (int64_t i = 0; make_pool(t, how, trial) && i < t->n; i++)
+    if (!make_pool(t, how, trial)) return false;
+    for (int64_t i = 0; i < t->n; i++)
         eps += (t->got[i] * t->got[i] - trial[i] * trial[i]) / (double)t->n;
     for (int64_t i = 0; i < t->n; i++)
         trial[i] = sqrt(fmax(trial[i] * trial[i] + eps, 0));
     snprintf(what, size, "%.3g is added to the variance", eps);
     if (p->deviation && named_gives(t, trial)) return true;
-    for (unsigned k = 1; k < (all ? 1u << p->n
-                                  : (unsigned)(p->n * p->n)); k++) {
-        const unsigned from = k % (unsigned)p->n, count = k / (unsigned)p->n;
-        const unsigned set = all ? k : (((1u << (count + 1)) - 1) << from)
-                                           & ((1u << p->n) - 1);
+    for (unsigned k = 1; k < sets; k++) {
+        const unsigned run = ((2u << k / n) - 1) << k % n;
+        const unsigned set = all ? k : run & every;
         if (set == p->right || !pool_of_set(p, how, set, trial)
             || !named_gives(t, trial)) continue;
         name_set(a, sizeof a, p, set);

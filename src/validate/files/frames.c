@@ -137,6 +137,8 @@ bool frames_round(named *t, round_of *r)
     const double *keep = named_read(t, named_find(t, "%.*sgrab.keep", n,
                                                   t->name), r->P);
     for (int64_t i = 0; keep && i < r->P; i++) r->M += keep[i] != 0;
+    for (int64_t i = 0; r->index && i < r->P; i++)
+        if (!(r->index[i] >= 0 && r->index[i] < 1e6)) return false;
     return r->index && keep && r->P > 0 && r->P <= CANDIDATES_MOST
            && t->at.admit >= 0;
 }

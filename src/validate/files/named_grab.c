@@ -242,6 +242,7 @@ static bool solve_held(named *t, double *trial, char *what, size_t size)
         for (int64_t c = 0; all && c < t->n; c++) {
             const double own = z[i] + tt_log(t->got[c] / t->got[0]);
             best[c] = 2 * (int)r->index[c] + 1;      /* itself, if that fits */
+            if (best[c] >= n) return false;
             for (int k = 0; k < n; k++)
                 if (fabs(z[k] - own) < fabs(z[best[c]] - own) - 1e-9)
                     best[c] = k;

@@ -6,6 +6,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "validate/validate.h"
 
+#define ROUND "chunk.1/step.0/block.0/admit.0/"
+
 /* A dump, and tensors of other names: the comparison goes by names alone. */
 static const fuzz_tensor whole[] = {
     {"chunk.0/step.0/tokens", TT_F32, 2, {6, 8, 1, 1, 1}, -3, 7},
@@ -29,6 +31,21 @@ static const fuzz_tensor whole[] = {
     {"grab_memory_after", TT_I64, 2, {3, 3, 1, 1, 1}, 0, 9},
     {"chunk.0/step.0/x", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
     {"chunk.1/step.0/x", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
+    {"chunk.0/step.0/block.0/self_attn.k", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {"chunk.0/step.0/block.0/self_attn.v", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {"chunk.1/step.0/block.0/self_attn.k", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {"chunk.1/step.0/block.0/self_attn.v", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {ROUND "grab.candidates", TT_I64, 1, {4, 1, 1, 1, 1}, 0, 4},
+    {ROUND "grab.mass", TT_F64, 1, {4, 1, 1, 1, 1}, 1, 5},
+    {ROUND "grab.div", TT_F64, 1, {4, 1, 1, 1, 1}, 0, 3},
+    {ROUND "grab.score", TT_F64, 1, {4, 1, 1, 1, 1}, 0, 5},
+    {ROUND "grab.keep", TT_U8, 1, {4, 1, 1, 1, 1}, 0, 2},
+    {ROUND "tame.mean_k", TT_F64, 2, {2, 4, 1, 1, 1}, -2, 5},
+    {ROUND "tame.sd_k", TT_F64, 2, {2, 4, 1, 1, 1}, 1, 5},
+    {ROUND "tame.mean_v", TT_F64, 2, {2, 4, 1, 1, 1}, -2, 5},
+    {ROUND "tame.sd_v", TT_F64, 2, {2, 4, 1, 1, 1}, 1, 5},
+    {ROUND "tame.k/c.2", TT_F32, 3, {3, 2, 4, 1, 1}, -3, 9},
+    {ROUND "tame.v/c.2", TT_F32, 3, {3, 2, 4, 1, 1}, -3, 9},
 };
 enum { N = sizeof whole / sizeof *whole };
 

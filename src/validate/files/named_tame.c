@@ -161,8 +161,9 @@ static bool solve_pool(named *t, const int *how, double *trial, char *what,
  * dump. */
 static bool begin_pool(named *t, pool *p, char what, int64_t width)
 {
-    *p = (pool){.width = width, .D = t->like->dim[t->like->rank - 1]};
-    if (!frames_round(t, &p->r)) return false;
+    const int rank = t->like->rank;
+    if (rank < 1 || !frames_round(t, &p->r)) return false;
+    p->n = 0, p->width = width, p->D = t->like->dim[rank - 1];
     const int64_t P = p->r.P, last = (int64_t)p->r.index[P - 1];
     for (int64_t s = 0; s < SINK_MOST && s < (int64_t)p->r.index[0]; s++)
         p->frame[p->n++] = s;

@@ -159,22 +159,6 @@ static bool same_bytes(dump_run *d, const pair *p)
     return x && y && !memcmp(x, y, (size_t)tt_tensor_bytes(a));
 }
 
-/* Every bit: the numbers are equal, -0 is not 0. Of whole numbers the first
- * that differs is shown. */
-static void check_exact(const dump_run *d, tt_verdict *v, const pair *p)
-{
-    const bool real = tt_dtype_is_real(p->ours->t.dtype);
-    tt_metrics_measure(&v->m, p->got, p->want, p->n);
-    int64_t first = -1;
-    for (int64_t i = 0; i < p->n && first < 0; i++)
-        if (!value_same_bits(p->got[i], p->want[i])) first = i;
-    v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
-    v->ratio = first < 0 ? 0 : INFINITY;
-    const bool all_same = v->m.max_abs == 0 && !v->m.broken;   /* but signs */
-    if (first >= 0 && (d->opt->arith || all_same || !real)) v->m.worst = first;
-    verdict_place(v);
-}
-
 static void check_types(dump_run *d, tt_verdict *v, const pair *p)
 {
     const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
@@ -255,7 +239,7 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
         return;
     }
     if (real && d->limits) pair_limits(d, v, p);
-    else check_exact(d, v, p);
+    else tt_verdict_bits(v, &(tt_arith){.bits = true}, p->got, p->want, p->n);
     if (selection_score_name(score, sizeof score, p->ours->name))
         check_pick(d, v, p);
     else if (d->limits && v->outcome == TT_MISMATCH)

@@ -196,8 +196,8 @@ static void check_pick(dump_run *d, tt_verdict *v, const pair *p)
     const pick is = selection_in(d, d->f.got, p->ours, p->got, p->want,
                                  &v->ratio, v->hint, sizeof v->hint);
     if (is == PICK_TIE) v->outcome = TT_TIE;
-    if (is == PICK_WRONG && d->limits && selection_own(d, p->ours, p->got)
-        && !excused(d, v, p, RUN_EXCUSED)) excused(d, v, p, RUN_EMULATED);
+    if (is == PICK_OTHER && d->limits && !excused(d, v, p, RUN_EXCUSED))
+        excused(d, v, p, RUN_EMULATED);
 }
 
 /* Is it the result of the one operator of a case? */

@@ -150,31 +150,23 @@ tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path)
     return ctx->status;
 }
 
-void report_say_none(tt_report *r, const char *path, int64_t tried)
-{
-    char why[sizeof r->failed->hint];
-    for (verdict_item *i = r->first; i; i = i->next) {
-        if (!report_failing(i->v.outcome) || strcmp(i->v.path, path)) continue;
-        if (strncmp(i->v.hint, "it arises", 9)) return;
-        snprintf(why, sizeof why, "none of the %lld mistakes tried explains "
-                 "it; %.130s", (long long)tried, i->v.hint);
-        snprintf(i->v.hint, sizeof i->v.hint, "%s", why);
-        return;
-    }
-}
-
-void report_say_why(tt_report *r, const char *path, const char *why)
+void report_say_why(tt_report *r, const char *path, const char *why,
+                    int64_t tried)
 {
     verdict_item *i = r->first;
-    char given[192] = "";
+    char was[sizeof i->v.hint];
     while (i && (!report_failing(i->v.outcome) || strcmp(i->v.path, path)))
         i = i->next;
     if (!i) return;
-    const char *at = strstr(i->v.hint, "given theirs");
-    if (at) snprintf(given, sizeof given, "; %s", at);
-    snprintf(i->v.hint, sizeof i->v.hint, "%.180s", why);
-    if (strlen(i->v.hint) + strlen(given) < sizeof i->v.hint)
-        strcat(i->v.hint, given);
+    snprintf(was, sizeof was, "%s", i->v.hint);
+    const char *given = strstr(was, "; given theirs");
+    if (*why)
+        snprintf(i->v.hint, sizeof i->v.hint, "%s%s", why,
+                 given && strlen(why) + strlen(given) < sizeof was ? given
+                                                                   : "");
+    else if (tried && !strncmp(was, "it arises", 9))
+        snprintf(i->v.hint, sizeof i->v.hint, "none of the %lld mistakes tried "
+                 "explains it; %.130s", (long long)tried, was);
 }
 
 void tt_report_grow(tt_report *r, const tt_growth *g)

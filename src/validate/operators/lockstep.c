@@ -140,21 +140,6 @@ static bool open_lanes(lockstep *s, const tt_model_parts *m)
     return !ctx->status;
 }
 
-/* Are the chunks still to be run, and may everything be called that they call?
- */
-static bool begins(tt_report *r, watch *w)
-{
-    const op_kind lost = watch_lost(w);
-    tt_verdict v = {.op = "", .outcome = TT_UNCHECKED, .path = "chunk.0/x0"};
-    if (!watch_enter(w, PART_CHUNKS, 0)) return false;
-    watch_place(w, v.path);
-    if (lost == OP_KINDS) return true;
-    snprintf(v.hint, sizeof v.hint, "not checked: no chunk can be made without "
-             "%s", op_name(lost));
-    tt_report_add(r, &v, NULL, NULL);
-    return false;
-}
-
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,
                               const tt_model_parts *m, const char *state)
@@ -164,7 +149,8 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     watch *w = r ? r->watch : NULL;
     watched table;
-    if (!begins(r, w)) return ctx->status;
+    if (!watch_enter(w, PART_CHUNKS, 0)) return ctx->status;
+    watch_place(w, "chunk.0/x0");
     lockstep *s = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *s, "lockstep");
     if (!s) return ctx->status;
     *s = (lockstep){.ctx = ctx, .report = r, .arith = arith, .state = state,

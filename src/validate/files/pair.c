@@ -20,6 +20,7 @@ typedef struct pair {
     const tt_entry *ours, *theirs;
     double *got, *want, *emul;
     int64_t n;
+    const op_call *q;      /* of the operator of a case; NULL: not known      */
     bool loose;   /* our run in the declared arithmetic followed another pick */
 } pair;
 
@@ -206,17 +207,6 @@ static bool operator_of(const dump_run *d, const pair *p)
     return d->opt->operands && !strcmp(p->ours->name, "y") && p->ours->t.rank;
 }
 
-/* Small errors that are those of numbers which are cut are too large. */
-static void check_cut(dump_run *d, tt_verdict *v, const pair *p)
-{
-    op_call q;
-    const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
-    if (v->outcome <= TT_MISMATCH && !*v->hint
-        && case_read(d->ctx, &q, d->opt->operands, v->dim, v->rank))
-        hint_is_cut(d->ctx, &q, d->limits, p->got, v);
-    tt_arena_reset(&d->ctx->scratch, mark);
-}
-
 /* One channel must not hide behind the largest of its rows; latents have their
  * channels elsewhere. */
 static void pair_limits(const dump_run *d, tt_verdict *v, const pair *p)
@@ -235,7 +225,9 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
     if (real && d->limits && operator_of(d, p)) {
         verdict_check_call(v, d->limits, p->got, p->want, p->emul, p->n,
                            v->dim[v->rank - 1]);
-        check_cut(d, v, p);
+        /* small errors of numbers that are cut are too large */
+        if (p->q && v->outcome <= TT_MISMATCH && !*v->hint)
+            hint_is_cut(d->ctx, p->q, d->limits, p->got, v);
         return;
     }
     if (real && d->limits) pair_limits(d, v, p);
@@ -314,37 +306,15 @@ static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
     return best;
 }
 
-/* Whole numbers, all by as many too large or too small, or not. */
-static void explain_whole(tt_verdict *v, const pair *p)
-{
-    const int64_t i = v->m.worst;
-    const double off = p->got[i] - p->want[i];
-    char by[64] = "differ";
-    bool alike = v->m.differ > 1;
-    for (int64_t k = 0; k < p->n; k++)
-        alike = alike && (p->got[k] == p->want[k]
-                          || p->got[k] - p->want[k] == off);
-    if (alike)
-        snprintf(by, sizeof by, "are %.17g too %s", fabs(off), off > 0 ? "large"
-                 : "small");
-    snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values %s, "
-             "the first is %.17g where %.17g is expected", v->m.differ, p->n,
-             by, p->got[i], p->want[i]);
-}
-
 /* The mistakes of its operator, where a case says what it read, else of any
  * tensor. */
 static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
 {
-    op_call q;
-    const bool known = operator_of(d, p)
-                       && case_read(d->ctx, &q, d->opt->operands, v->dim,
-                                    v->rank);
     const tt_arith *a = d->opt->arith;
-    if (known && a && a->bits
-        && hint_classes(&(hint_call){d->ctx, &q, NULL, a->cls, p->got, v->hint,
-                                     sizeof v->hint})) return true;
-    return hint_find(d->ctx, known ? &q : NULL, a, p->got, p->want, v);
+    if (p->q && a && a->bits
+        && hint_classes(&(hint_call){d->ctx, p->q, NULL, a->cls, p->got,
+                                     v->hint, sizeof v->hint})) return true;
+    return hint_find(d->ctx, p->q, a, p->got, p->want, v);
 }
 
 static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
@@ -365,7 +335,9 @@ static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
     else if (!real)
-        explain_whole(v, p);
+        snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
+                 "differ, the first is %.17g where %.17g is expected",
+                 v->m.differ, p->n, p->got[v->m.worst], p->want[v->m.worst]);
     else if (!explain_values(d, v, p) && !d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);
@@ -414,6 +386,7 @@ static void say_since(const dump_run *d, tt_verdict *v)
 void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
                   const tt_entry *theirs)
 {
+    op_call q;
     pair p = {.ours = ours, .theirs = theirs};
     if (uncheckable(d, ours)) {
         v->outcome = TT_UNCHECKED;
@@ -423,6 +396,8 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
     }
     pair_read_pair(d, &p);
     if (d->ctx->status) return;
+    if (operator_of(d, &p)
+        && case_read(d->ctx, &q, d->opt->operands, v->dim, v->rank)) p.q = &q;
     check_pair(d, v, &p);
     note_bits(d, v, &p);
     if (v->outcome != TT_UNCHECKED) pair_grow(d, v, &p);

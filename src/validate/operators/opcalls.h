@@ -62,8 +62,8 @@ uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
  * case.json after others. */
 tt_status case_write_inputs(tt_ctx *ctx, const char *path, const op_call *q);
 void case_write_numbers(FILE *f, const op_call *q);
-/* The call of a case folder whose result has this shape, in ctx->scratch; false
- * where the folder holds none. */
+/* The call of a case folder whose result has this shape, made again from its
+ * name in ctx->scratch; false: it is none of the operator checks. */
 bool case_read(tt_ctx *ctx, op_call *q, const char *dir, const int64_t *dim,
                int rank);
 

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/folder.h"
 #include "io/io.h"
@@ -84,6 +85,23 @@ static void check_case(op_kind kind)
                dir);
     }
     tt_file_close(f);
+}
+
+/* Names that a stranger wrote, and that of a call of a model. */
+static void check_names(void)
+{
+    static const char *const name[] = {
+        "op.linear.normal n=1048576 i=1048576 o=1 seed 1",
+        "chunk.0/step.0/block.0#linear.0", ""};
+    op_call q;
+    mkdir(at("named"), 0777);
+    for (int i = 0; i < 3; i++) {
+        FILE *f = fopen(at("named/case.json"), "w");
+        if (f) fprintf(f, "{\"op\": \"linear\", \"case\": \"%s\"}\n", name[i]);
+        if (expect(f && !fclose(f), "case.json"))
+            expect(!case_read(ctx, &q, at("named"), (int64_t[]){1048576, 1}, 2)
+                   && !ctx->status, "\"%s\" is no case", name[i]);
+    }
 }
 
 /* ---- rules between tensors of a dump ------------------------------------- */
@@ -169,6 +187,7 @@ int main(void)
         }
         expect(!case_read(ctx, &q, at("none"), dim, 1) && !ctx->status,
                "a folder that is not there is no case");
+        check_names();
         check_rules();
     }
     folder_remove();

@@ -91,16 +91,17 @@ static void check_case(op_kind kind)
 static void check_names(void)
 {
     static const char *const name[] = {
-        "op.linear.normal n=1048576 i=1048576 o=1 seed 1",
-        "chunk.0/step.0/block.0#linear.0", ""};
+        "op.conv.normal H=1 W=1 in=1048576 out=1048576 frames=1 kernel=1048576 "
+        "mode=0 seed 1", "chunk.0/step.0/vae/frame.0#conv.0", ""};
+    const int64_t dim[] = {1, 1, 1048576};
     op_call q;
     mkdir(at("named"), 0777);
     for (int i = 0; i < 3; i++) {
         FILE *f = fopen(at("named/case.json"), "w");
-        if (f) fprintf(f, "{\"op\": \"linear\", \"case\": \"%s\"}\n", name[i]);
+        if (f) fprintf(f, "{\"op\": \"conv\", \"case\": \"%s\"}\n", name[i]);
         if (expect(f && !fclose(f), "case.json"))
-            expect(!case_read(ctx, &q, at("named"), (int64_t[]){1048576, 1}, 2)
-                   && !ctx->status, "\"%s\" is no case", name[i]);
+            expect(!case_read(ctx, &q, at("named"), dim, 3) && !ctx->status,
+                   "\"%s\" is no case", name[i]);
     }
 }
 

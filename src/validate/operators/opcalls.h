@@ -67,8 +67,6 @@ void case_write_numbers(FILE *f, const op_call *q);
 bool case_read(tt_ctx *ctx, op_call *q, const char *dir, const int64_t *dim,
                int rank);
 
-uint64_t rng_next(uint64_t *state);             /* splitmix64                 */
 int64_t rng_below(uint64_t *state, int64_t n);  /* 0 .. n-1                   */
-double rng_normal(uint64_t *state);             /* variance 1, |x| < 6        */
 
 #endif

@@ -222,11 +222,6 @@ void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     va_end(ap);
 }
 
-int64_t tt_report_count(const tt_report *r, tt_outcome o)
-{
-    return r ? r->count[o] : 0;
-}
-
 int64_t tt_report_compared(const tt_report *r)
 {
     return r ? r->compared : 0;

@@ -680,6 +680,21 @@ static void test_numbers(void)
     }
 }
 
+/* A chunk with a NaN is not a chunk without an error. */
+static void test_broken_curve(void)
+{
+    tt_report *r = NULL;
+    put_named(at("named"), "chunk.0/step.0/x0", 4);
+    put_named(at("other"), "chunk.0/step.0/x0", NAN);
+    expect_ok(tt_report_new(ctx, &r, "curve", NULL), "report");
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("named"), .got = at("other"), .curve = "c", .quiet = true,
+        .arith = tt_arith_find("f32")}), "curve");
+    expect(r->growth && r->growth->g.rel_l2 == INFINITY && !r->first,
+           "one value of a chunk is NaN");
+    tt_report_free(r);
+}
+
 /* Next to an extent of 0 the others may be anything; no product of them. */
 static void test_empty(void)
 {
@@ -822,6 +837,7 @@ int main(void)
     test_expected();
     test_sampler();
     test_numbers();
+    test_broken_curve();
     test_empty();
     test_frames();
     test_nonfinite();

@@ -356,8 +356,8 @@ static void pair_grow(dump_run *d, const tt_verdict *v, const pair *p)
     tt_metrics own = {0};      /* none where bits count */
     if (p->emul) tt_metrics_measure(&own, p->emul, p->want, p->n);
     tt_report_grow(d->report, &(tt_growth){
-        .curve = d->opt->curve, .chunk = at.chunk, .rel_l2 = v->m.rel_l2,
-        .earned = own.rel_l2});
+        .curve = d->opt->curve, .chunk = at.chunk, .earned = own.rel_l2,
+        .rel_l2 = v->m.broken ? INFINITY : v->m.rel_l2});
 }
 
 /* Nothing says how far off this tensor may be: `want` is also the emulation,

@@ -20,7 +20,9 @@ static double score_error(const selection *s, const tt_arith *arith)
     return fmax(e, tt_format_epsilon(f) / 2 * top);
 }
 
-bool selection_best(const double *keep, const double *score, int64_t P)
+/* Are the kept ones the best of these scores? Scores that were rounded to be
+ * written keep their order, so equal ones say nothing. */
+static bool selection_best(const double *keep, const double *score, int64_t P)
 {
     double kept = INFINITY, dropped = -INFINITY;
     for (int64_t c = 0; c < P; c++)
@@ -90,12 +92,12 @@ pick selection_compare(const selection *s, const tt_arith *arith,
     if (!arith || !all_finite(s->score, s->P)) {
         snprintf(why, size, "other frames were kept%s", arith
                  ? ", and no scores are known to tell a tie by" : "");
-        return PICK_WRONG;
+        return PICK_OTHER;
     }
     const double margin = crossed(s);
     const double allowed = TT_SLACK * score_error(s, arith);
     if (allowed > 0) *ratio = margin / allowed;
     snprintf(why, size, "other frames were kept: scores %.3g apart, the "
              "arithmetic allows %.3g", margin, allowed);
-    return margin <= allowed ? PICK_TIE : PICK_WRONG;
+    return margin <= allowed ? PICK_TIE : PICK_OTHER;
 }

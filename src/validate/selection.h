@@ -15,7 +15,9 @@ typedef struct selection {
     int64_t P;
 } selection;
 
-typedef enum pick { PICK_SAME, PICK_TIE, PICK_WRONG } pick;
+/* PICK_OTHER: no tie, but the best of their own scores, as far as they are
+ * known; PICK_WRONG is not even that. */
+typedef enum pick { PICK_SAME, PICK_TIE, PICK_OTHER, PICK_WRONG } pick;
 /* Are the two picks the same, or different by ties alone? Then the candidate
  * keeps the best of its own scores (as far as they are known), and every frame
  * it keeps in place of another has one of ours within TT_SLACK times the error
@@ -25,9 +27,5 @@ typedef enum pick { PICK_SAME, PICK_TIE, PICK_WRONG } pick;
  * allowed one, infinite when no margin could allow it. */
 pick selection_compare(const selection *s, const tt_arith *arith,
                        double *ratio, char *why, size_t size);
-
-/* Are the kept ones the best of these scores? Scores that were rounded to be
- * written keep their order, so equal ones say nothing. */
-bool selection_best(const double *keep, const double *score, int64_t P);
 
 #endif

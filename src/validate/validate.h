@@ -125,7 +125,6 @@ void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
 void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     TT_PRINTF(3, 4);
 
-int64_t tt_report_count(const tt_report *r, tt_outcome o);
 int64_t tt_report_compared(const tt_report *r); /* checked, with elements     */
 /* Tensors that are equal to ours in every bit; *of: of how many it is known. */
 int64_t tt_report_equal(const tt_report *r, int64_t *of);

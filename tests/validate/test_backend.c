@@ -84,7 +84,7 @@ static int64_t check_ops(const tt_ops *ops, const char *arith)
     const tt_opcheck_options opt = {.arith = tt_arith_find(arith), .seed = 77,
                                     .rounds = 3};
     expect_ok(tt_opcheck(ctx, r, ops, &opt), arith);
-    const int64_t bad = tt_report_count(r, TT_MISMATCH);
+    const int64_t bad = r->count[TT_MISMATCH];
     expect(tt_report_compared(r) > 5, "%s compared", arith);
     if (bad) printf("%s under %s: %s\n", ops->name, arith,
                     tt_report_first(r)->path);
@@ -217,9 +217,9 @@ static void test_unsupported(void)
                                     .rounds = 8, .only = "silu"};
     tt_report *r = report("f32");
     expect_ok(tt_opcheck(ctx, r, &bad, &opt), "silu");
-    const int64_t kinds = tt_report_count(r, TT_UNSUPPORTED);
+    const int64_t kinds = r->count[TT_UNSUPPORTED];
     expect(tt_report_passed(r) && kinds >= 5
-           && tt_report_compared(r) == tt_report_count(r, TT_PASS),
+           && tt_report_compared(r) == r->count[TT_PASS],
            "%lld kinds of input unsupported", (long long)kinds);
     text_of(r, text, sizeof text);
     expect(strstr(text, "<skipped message=\"unsupported: ")
@@ -231,7 +231,7 @@ static void test_unsupported(void)
     one.one = "op.silu.normal n=3 seed 1";
     expect_ok(tt_opcheck(ctx, r, &bad, &one), "silu of 3");
     expect(!tt_report_passed(r) && !tt_report_first(r)
-           && tt_report_count(r, TT_UNSUPPORTED) == 1
+           && r->count[TT_UNSUPPORTED] == 1
            && !tt_report_compared(r), "nothing was compared, so it fails");
     tt_report_free(r);
     /* all that is theirs computes nothing: what is ours is no pass of theirs */
@@ -260,7 +260,7 @@ static void test_unsupported_late(void)
             .arith = tt_arith_find("f32"), .seed = 77, .rounds = 4,
             .only = "silu"}), "silu");
         const tt_verdict *v = tt_report_first(r);
-        expect(!tt_report_passed(r) && v && !tt_report_count(r, TT_UNSUPPORTED)
+        expect(!tt_report_passed(r) && v && !r->count[TT_UNSUPPORTED]
                && strstr(v->hint, k ? "outside its output" : "second call"),
                "%s", v ? v->hint : "no failure");
         tt_report_free(r);
@@ -347,14 +347,14 @@ static void test_model(void)
     tt_report *r = report("f32");
     expect_ok(tt_validate_calls(ctx, r, &bad, tt_arith_find("f32"), &m),
               "calls of a backend that gives up");
-    expect(tt_report_count(r, TT_UNSUPPORTED) > 100 && tt_report_first(r)
+    expect(r->count[TT_UNSUPPORTED] > 100 && tt_report_first(r)
            && !strcmp(tt_report_first(r)->op, "gate_add"), "its linear is "
            "unsupported, and no failure");
     tt_report_free(r);
     r = report("f32");
     expect_ok(tt_validate_rollout(ctx, r, &bad, tt_arith_find("f32"), &m,
                                   state), "chunks of a backend that gives up");
-    expect(!tt_report_passed(r) && tt_report_count(r, TT_UNSUPPORTED) == 1,
+    expect(!tt_report_passed(r) && r->count[TT_UNSUPPORTED] == 1,
            "and no pass");
     tt_report_free(r);
     expect(access(state, F_OK) != 0, "the state file is removed");

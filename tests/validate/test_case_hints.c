@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/folder.h"
 #include "io/io.h"
@@ -84,6 +85,24 @@ static void check_case(op_kind kind)
                dir);
     }
     tt_file_close(f);
+}
+
+/* Names that a stranger wrote, and that of a call of a model. */
+static void check_names(void)
+{
+    static const char *const name[] = {
+        ("op.conv.normal H=1 W=1 in=1048576 out=1048576 frames=1 "
+         "kernel=1048576 mode=0 seed 1"), "chunk.0/step.0/vae/frame.0#conv.0", ""};
+    const int64_t dim[] = {1, 1, 1048576};
+    op_call q;
+    mkdir(at("named"), 0777);
+    for (int i = 0; i < 3; i++) {
+        FILE *f = fopen(at("named/case.json"), "w");
+        if (f) fprintf(f, "{\"op\": \"conv\", \"case\": \"%s\"}\n", name[i]);
+        if (expect(f && !fclose(f), "case.json"))
+            expect(!case_read(ctx, &q, at("named"), dim, 3) && !ctx->status,
+                   "\"%s\" is no case", name[i]);
+    }
 }
 
 /* ---- rules between tensors of a dump ------------------------------------- */
@@ -169,6 +188,7 @@ int main(void)
         }
         expect(!case_read(ctx, &q, at("none"), dim, 1) && !ctx->status,
                "a folder that is not there is no case");
+        check_names();
         check_rules();
     }
     folder_remove();

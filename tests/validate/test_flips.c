@@ -43,11 +43,11 @@ static void test_rule(void)
     expect_pick(PICK_TIE, next, ours, close, NULL, "next to each other");
     expect_pick(PICK_TIE, next, ours, close, moved, "by their own scores too");
     expect_pick(PICK_WRONG, next, ours, close, close, "against their own");
-    expect_pick(PICK_WRONG, next, ours, apart, moved, "too far apart");
+    expect_pick(PICK_OTHER, next, ours, apart, moved, "too far apart");
     /* our margin is tiny, but it is not the one that was crossed */
-    expect_pick(PICK_WRONG, far, ours, close, low, "the best was dropped");
+    expect_pick(PICK_OTHER, far, ours, close, low, "the best was dropped");
     expect_pick(PICK_WRONG, three, ours, close, NULL, "one too many");
-    expect_pick(PICK_WRONG, next, ours, NULL, NULL, "no scores");
+    expect_pick(PICK_OTHER, next, ours, NULL, NULL, "no scores");
 }
 
 /* The number of candidates comes from a file: no square of it. */

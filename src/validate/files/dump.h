@@ -69,8 +69,6 @@ bool history_reaches(const dump_run *d, run_kind run, const char *name);
 pick selection_in(dump_run *d, tt_file *file, const tt_entry *ours,
                   const double *got, const double *want, double *ratio,
                   char *why, size_t size);
-/* Did they keep the best of their own scores? True when that is not known. */
-bool selection_own(dump_run *d, const tt_entry *ours, const double *got);
 /* The score's name that belongs to the keep of this name; false when `name` is
  * not one. */
 bool selection_score_name(char *out, size_t size, const char *name);

@@ -598,8 +598,8 @@ const tt_ops *tt_explain_ops(tt_explain *e)
 void tt_explain_close(tt_explain *e, tt_report *r)
 {
     if (!e) return;
-    if (r && *e->found) report_say_why(r, e->name, e->found);
-    else if (r && e->blind && (*e->unseen || e->frames)) {
+    if (r && !e->blind) report_say_why(r, e->name, e->found, e->c.tried);
+    if (r && e->blind && (*e->unseen || e->frames)) {
         const size_t n = strlen(e->unseen);
         if (e->frames && e->frames < 4)
             snprintf(e->unseen + n, sizeof e->unseen - n, "%sany of the steady "
@@ -613,7 +613,7 @@ void tt_explain_close(tt_explain *e, tt_report *r)
                        "%.*s%s", e->arith->name, (int)few, e->unseen,
                        e->unseen[few] ? " ... (all: \"would_pass\" of --json)"
                                       : "");
-    } else if (r && e->c.tried) report_say_none(r, e->name, e->c.tried);
+    }
     forget(e);
     for (int i = 0; i < OTHERS_MOST; i++) {
         tt_arena_free(&e->c.other[i].mem);

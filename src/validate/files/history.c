@@ -102,12 +102,6 @@ pick selection_in(dump_run *d, tt_file *file, const tt_entry *e,
     return selection_compare(&s, d->limits, ratio, why, size);
 }
 
-bool selection_own(dump_run *d, const tt_entry *e, const double *got)
-{
-    const double *theirs = scores_of(d, d->f.got, e);
-    return !theirs || selection_best(got, theirs, tt_tensor_count(&e->t));
-}
-
 /* Latent frames of chunks 0 .. c of ours, -1 when they do not say. */
 static int64_t frames_up_to(const dump_run *d, int64_t c)
 {
@@ -136,7 +130,7 @@ static void history_look(dump_run *d, run_kind which, tt_file *file,
     const double *b = tt_read_double(d->ctx, &d->ctx->scratch, &ours->t);
     const pick p = a && b ? selection_in(d, file, ours, a, b, &ratio, why,
                                          sizeof why) : PICK_SAME;
-    if (p == PICK_SAME || (p == PICK_WRONG && which == RUN_EXCUSED)) return;
+    if (p == PICK_SAME || (p > PICK_TIE && which == RUN_EXCUSED)) return;
     snprintf(h->name, sizeof h->name, "%s", ours->name);
     h->frames = frames_up_to(d, place_of(ours->name).chunk);
 }

@@ -20,6 +20,7 @@ typedef struct pair {
     const tt_entry *ours, *theirs;
     double *got, *want, *emul;
     int64_t n;
+    const op_call *q;      /* of the operator of a case; NULL: not known      */
     bool loose;   /* our run in the declared arithmetic followed another pick */
 } pair;
 
@@ -159,22 +160,6 @@ static bool same_bytes(dump_run *d, const pair *p)
     return x && y && !memcmp(x, y, (size_t)tt_tensor_bytes(a));
 }
 
-/* Every bit: the numbers are equal, -0 is not 0. Of whole numbers the first
- * that differs is shown. */
-static void check_exact(const dump_run *d, tt_verdict *v, const pair *p)
-{
-    const bool real = tt_dtype_is_real(p->ours->t.dtype);
-    tt_metrics_measure(&v->m, p->got, p->want, p->n);
-    int64_t first = -1;
-    for (int64_t i = 0; i < p->n && first < 0; i++)
-        if (!value_same_bits(p->got[i], p->want[i])) first = i;
-    v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
-    v->ratio = first < 0 ? 0 : INFINITY;
-    const bool all_same = v->m.max_abs == 0 && !v->m.broken;   /* but signs */
-    if (first >= 0 && (d->opt->arith || all_same || !real)) v->m.worst = first;
-    verdict_place(v);
-}
-
 static void check_types(dump_run *d, tt_verdict *v, const pair *p)
 {
     const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
@@ -212,25 +197,14 @@ static void check_pick(dump_run *d, tt_verdict *v, const pair *p)
     const pick is = selection_in(d, d->f.got, p->ours, p->got, p->want,
                                  &v->ratio, v->hint, sizeof v->hint);
     if (is == PICK_TIE) v->outcome = TT_TIE;
-    if (is == PICK_WRONG && d->limits && selection_own(d, p->ours, p->got)
-        && !excused(d, v, p, RUN_EXCUSED)) excused(d, v, p, RUN_EMULATED);
+    if (is == PICK_OTHER && d->limits && !excused(d, v, p, RUN_EXCUSED))
+        excused(d, v, p, RUN_EMULATED);
 }
 
 /* Is it the result of the one operator of a case? */
 static bool operator_of(const dump_run *d, const pair *p)
 {
     return d->opt->operands && !strcmp(p->ours->name, "y") && p->ours->t.rank;
-}
-
-/* Small errors that are those of numbers which are cut are too large. */
-static void check_cut(dump_run *d, tt_verdict *v, const pair *p)
-{
-    op_call q;
-    const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
-    if (v->outcome <= TT_MISMATCH && !*v->hint
-        && case_read(d->ctx, &q, d->opt->operands, v->dim, v->rank))
-        hint_is_cut(d->ctx, &q, d->limits, p->got, v);
-    tt_arena_reset(&d->ctx->scratch, mark);
 }
 
 /* One channel must not hide behind the largest of its rows; latents have their
@@ -251,11 +225,13 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
     if (real && d->limits && operator_of(d, p)) {
         verdict_check_call(v, d->limits, p->got, p->want, p->emul, p->n,
                            v->dim[v->rank - 1]);
-        check_cut(d, v, p);
+        /* small errors of numbers that are cut are too large */
+        if (p->q && v->outcome <= TT_MISMATCH && !*v->hint)
+            hint_is_cut(d->ctx, p->q, d->limits, p->got, v);
         return;
     }
     if (real && d->limits) pair_limits(d, v, p);
-    else check_exact(d, v, p);
+    else tt_verdict_bits(v, &(tt_arith){.bits = true}, p->got, p->want, p->n);
     if (selection_score_name(score, sizeof score, p->ours->name))
         check_pick(d, v, p);
     else if (d->limits && v->outcome == TT_MISMATCH)
@@ -330,37 +306,15 @@ static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
     return best;
 }
 
-/* Whole numbers, all by as many too large or too small, or not. */
-static void explain_whole(tt_verdict *v, const pair *p)
-{
-    const int64_t i = v->m.worst;
-    const double off = p->got[i] - p->want[i];
-    char by[64] = "differ";
-    bool alike = v->m.differ > 1;
-    for (int64_t k = 0; k < p->n; k++)
-        alike = alike && (p->got[k] == p->want[k]
-                          || p->got[k] - p->want[k] == off);
-    if (alike)
-        snprintf(by, sizeof by, "are %.17g too %s", fabs(off), off > 0 ? "large"
-                 : "small");
-    snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values %s, "
-             "the first is %.17g where %.17g is expected", v->m.differ, p->n,
-             by, p->got[i], p->want[i]);
-}
-
 /* The mistakes of its operator, where a case says what it read, else of any
  * tensor. */
 static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
 {
-    op_call q;
-    const bool known = operator_of(d, p)
-                       && case_read(d->ctx, &q, d->opt->operands, v->dim,
-                                    v->rank);
     const tt_arith *a = d->opt->arith;
-    if (known && a && a->bits
-        && hint_classes(&(hint_call){d->ctx, &q, NULL, a->cls, p->got, v->hint,
-                                     sizeof v->hint})) return true;
-    return hint_find(d->ctx, known ? &q : NULL, a, p->got, p->want, v);
+    if (p->q && a && a->bits
+        && hint_classes(&(hint_call){d->ctx, p->q, NULL, a->cls, p->got,
+                                     v->hint, sizeof v->hint})) return true;
+    return hint_find(d->ctx, p->q, a, p->got, p->want, v);
 }
 
 static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
@@ -382,7 +336,9 @@ static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
     else if (!real)
-        explain_whole(v, p);
+        snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
+                 "differ, the first is %.17g where %.17g is expected",
+                 v->m.differ, p->n, p->got[v->m.worst], p->want[v->m.worst]);
     else if (!explain_values(d, v, p) && !d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);
@@ -401,8 +357,8 @@ static void pair_grow(dump_run *d, const tt_verdict *v, const pair *p)
     tt_metrics own = {0};      /* none where bits count */
     if (p->emul) tt_metrics_measure(&own, p->emul, p->want, p->n);
     tt_report_grow(d->report, &(tt_growth){
-        .curve = d->opt->curve, .chunk = at.chunk, .rel_l2 = v->m.rel_l2,
-        .earned = own.rel_l2});
+        .curve = d->opt->curve, .chunk = at.chunk, .earned = own.rel_l2,
+        .rel_l2 = v->m.broken ? INFINITY : v->m.rel_l2});
 }
 
 /* Nothing says how far off this tensor may be: `want` is also the emulation,
@@ -431,6 +387,7 @@ static void say_since(const dump_run *d, tt_verdict *v)
 void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
                   const tt_entry *theirs)
 {
+    op_call q;
     pair p = {.ours = ours, .theirs = theirs};
     if (uncheckable(d, ours)) {
         v->outcome = TT_UNCHECKED;
@@ -440,6 +397,8 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
     }
     pair_read_pair(d, &p);
     if (d->ctx->status) return;
+    if (operator_of(d, &p)
+        && case_read(d->ctx, &q, d->opt->operands, v->dim, v->rank)) p.q = &q;
     check_pair(d, v, &p);
     note_bits(d, v, &p);
     if (v->outcome != TT_UNCHECKED) pair_grow(d, v, &p);

@@ -13,7 +13,8 @@
  *
  * When the child dies, or stays in a call for too long, the board says in
  * which; that becomes a verdict, and another child goes on after it. An
- * operator that ends three of them, or hangs once, is not called again. */
+ * operator that ends three of them, or hangs once, is called once more at most,
+ * in whole chunks. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>

@@ -22,13 +22,6 @@ bool watch_may(const watch *w, op_kind op)
     return !w || !w->given_up[op];
 }
 
-op_kind watch_lost(const watch *w)
-{
-    op_kind op = 0;
-    while (op < OP_KINDS && watch_may(w, op)) op++;
-    return op;
-}
-
 void watch_place(watch *w, const char *path)
 {
     if (w) snprintf(w->board->path, sizeof w->board->path, "%s", path);

@@ -45,8 +45,6 @@ typedef struct watch {
 bool watch_enter(watch *w, watch_part part, int64_t index);
 /* May this operator still be called? */
 bool watch_may(const watch *w, op_kind op);
-/* The first operator that may not; OP_KINDS: all may. */
-op_kind watch_lost(const watch *w);
 
 /* Around every call of the backend; OP_KINDS: it is opened or closed. */
 void watch_begin(watch *w, op_kind op);

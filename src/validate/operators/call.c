@@ -199,7 +199,6 @@ int64_t call_cost(const op_call *q)
 #define REALS(MEMBER, NAME, ROLE, STRIDE, ...)                                 \
     OPERAND(MEMBER, NAME, ROLE, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, STRIDE,\
             __VA_ARGS__)
-#define MAYBE (ROLE_REST | ROLE_OPTIONAL)
 #define TENSOR(MEMBER) OPERAND(MEMBER, "w", ROLE_WEIGHT, TT_NONE, 0, 0)
 
 static void operands_add(op_operands *l, const char *name, op_operand o)
@@ -214,8 +213,8 @@ static void attention_operands(const tt_attention_args *a, op_operands *l)
     REALS(a->q, "q", ROLE_INPUT, a->q_stride, a->T, a->H, a->D);
     REALS(a->k, "k", ROLE_WEIGHT, a->kv_stride, a->N, a->H, a->D);
     REALS(a->v, "v", ROLE_WEIGHT, a->kv_stride, a->N, a->H, a->D);
-    REALS(a->rel_bias, "rel_bias", MAYBE, 0, a->H, 2 * a->N - 1);
-    OPERAND(a->key_mask, "key_mask", MAYBE, TT_U8, 0, a->N);
+    REALS(a->rel_bias, "rel_bias", ROLE_REST, 0, a->H, 2 * a->N - 1);
+    OPERAND(a->key_mask, "key_mask", ROLE_REST, TT_U8, 0, a->N);
 }
 
 static void conv_operands(const tt_conv_args *p, op_operands *l)
@@ -223,11 +222,10 @@ static void conv_operands(const tt_conv_args *p, op_operands *l)
     char name[16];
     for (int i = 0; i < p->kt && i < OPERANDS_MAX - 2; i++) {
         snprintf(name, sizeof name, "frame.%d", i);
-        REALS(p->frame[i], name, ROLE_INPUT | ROLE_OPTIONAL, 0, p->Hi, p->Wi,
-              p->Cin);
+        REALS(p->frame[i], name, ROLE_INPUT, 0, p->Hi, p->Wi, p->Cin);
     }
     TENSOR(p->w);
-    REALS(p->b, "b", MAYBE, 0, p->Cout);
+    REALS(p->b, "b", ROLE_REST, 0, p->Cout);
 }
 
 static void row_operands(const op_call *q, op_operands *l)
@@ -247,11 +245,11 @@ static void row_operands(const op_call *q, op_operands *l)
         break;
     case OP_LINEAR:
         TENSOR(q->w);
-        REALS(q->b, "b", MAYBE, 0, q->w->dim[0]);
+        REALS(q->b, "b", ROLE_REST, 0, q->w->dim[0]);
         break;
     case OP_LAYER_NORM:
-        REALS(q->a, "w", ROLE_WEIGHT | ROLE_OPTIONAL, 0, q->c);
-        REALS(q->b, "b", ROLE_WEIGHT | ROLE_OPTIONAL, 0, q->c);
+        REALS(q->a, "w", ROLE_WEIGHT, 0, q->c);
+        REALS(q->b, "b", ROLE_WEIGHT, 0, q->c);
         break;
     case OP_RMS_NORM: case OP_CHANNEL_NORM:
         REALS(q->a, "w", ROLE_WEIGHT, 0, q->c);
@@ -261,8 +259,8 @@ static void row_operands(const op_call *q, op_operands *l)
         OPERAND(q->mean, "mean", ROLE_REST, TT_F64, 0, q->c);
         break;
     case OP_COL_BLEND:
-        OPERAND(q->mean, "mean", MAYBE, TT_F64, 0, q->c);
-        OPERAND(q->gain, "gain", MAYBE, TT_F64, 0, q->c);
+        OPERAND(q->mean, "mean", ROLE_REST, TT_F64, 0, q->c);
+        OPERAND(q->gain, "gain", ROLE_REST, TT_F64, 0, q->c);
         OPERAND(q->target, "target", ROLE_REST, TT_F64, 0, q->c);
         break;
     default: break;

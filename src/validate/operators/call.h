@@ -74,9 +74,9 @@ int64_t call_cost(const op_call *q);
 /* ---- what a call reads --------------------------------------------------- */
 
 /* K and V count as weights; biases of products, tables and masks as neither. */
-enum { ROLE_INPUT = 1, ROLE_WEIGHT = 2, ROLE_REST = 4, ROLE_OPTIONAL = 8 };
+enum { ROLE_REST, ROLE_INPUT = 1, ROLE_WEIGHT = 2 };
 
-/* An array; of one that is optional NULL may stand at its place. */
+/* An array, or NULL at its place. */
 typedef struct op_operand {
     char name[16];           /* in a case folder: "x", "frame.0"              */
     int role;

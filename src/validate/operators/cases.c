@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A case folder holds
- *   case.json                  kind, operator, sizes, scalars
+ *   case.json                  kind, operator, name in reports, scalars
  *   inputs.safetensors         everything the operator reads, weights included
  *   expected.safetensors       our result: "y"; its metadata name its class
  *   expected_f64.safetensors   float64 from the same inputs
@@ -13,7 +13,6 @@
  *                              that arithmetic rounds (hint_cuts)
  *   got.safetensors            of a case that a backend failed: its result
  * Inputs are those of opcheck's generator, from the seed, or of a model. */
-#include <inttypes.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +55,7 @@ static float *as_floats(tt_ctx *ctx, const double *x, int64_t n)
     return y;
 }
 
-/* By hint_is_cut's data; a conv without its last frame is none to case_read. */
+/* By hint_is_cut's data. */
 static tt_status write_cuts(tt_ctx *ctx, const char *dir, const op_call *q,
                             const tt_arith *arith)
 {
@@ -65,7 +64,6 @@ static tt_status write_cuts(tt_ctx *ctx, const char *dir, const op_call *q,
     hint_cuts c;
     double numbers[6];
     tt_st_writer *w;
-    if (q->kind == OP_CONV && !q->conv.frame[q->conv.kt - 1]) return TT_OK;
     if (!hint_cut_make(ctx, q, arith, &c)) return ctx->status;
     snprintf(path, sizeof path, "%s/cut_%s.safetensors", dir, arith->name);
     TT_TRY(tt_st_create(ctx, &w, path));
@@ -80,25 +78,14 @@ static tt_status write_cuts(tt_ctx *ctx, const char *dir, const op_call *q,
     return tt_st_finish(w);
 }
 
-/* Where a case comes from. */
-typedef struct origin {
-    const char *sizes;   /* NULL: a call of a model                           */
-    uint64_t seed;
-    const char *name;    /* in a report; NULL: of no report                   */
-    bool kit;            /* for a checker that has no operators               */
-} origin;
-
+/* `name`: in a report. */
 static tt_status cases_write_json(tt_ctx *ctx, const char *path,
-                                  const op_call *q, const origin *from)
+                                  const op_call *q, const char *name)
 {
     tt_out o;
     TT_TRY(tt_out_open(ctx, &o, path));
-    fprintf(o.file, "{\n \"kind\": \"operator\",\n \"op\": \"%s\"",
-            op_name(q->kind));
-    if (from->name) fprintf(o.file, ",\n \"case\": \"%s\"", from->name);
-    if (from->sizes)
-        fprintf(o.file, ",\n \"sizes\": \"%s\",\n \"seed\": %" PRIu64,
-                from->sizes, from->seed);
+    fprintf(o.file, "{\n \"kind\": \"operator\",\n \"op\": \"%s\",\n "
+            "\"case\": \"%s\"", op_name(q->kind), name);
     case_write_numbers(o.file, q);
     fprintf(o.file, "\n}\n");
     return tt_out_finish(ctx, &o);
@@ -111,8 +98,9 @@ static tt_status cases_make_folder(tt_ctx *ctx, const char *path)
                    strerror(errno));
 }
 
+/* kit: for a checker that has no operators. */
 static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
-                            const origin *from)
+                            const char *case_name, bool kit)
 {
     char path[1200], name[64];
     const int64_t n = call_count(q);
@@ -123,20 +111,19 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
     TT_TRY(case_write_inputs(ctx, path, q));
     snprintf(path, sizeof path, "%s/case.json", dir);
-    TT_TRY(cases_write_json(ctx, path, q, from));
+    TT_TRY(cases_write_json(ctx, path, q, case_name));
     call_run(ctx, ctx->ops, q, y);
     TT_TRY(write_output(ctx, dir, "expected", type, q, y));
     call_oracle(ctx, q, y);
     TT_TRY(write_output(ctx, dir, "expected_f64", TT_F64, q, y));
     for (int i = 0; tt_arith_at(i); i++) {
-        if (from->kit && tt_arith_at(i)->cls != TT_CLASS_F32) break;
+        if (kit && tt_arith_at(i)->cls != TT_CLASS_F32) break;
         call_emulate(ctx, q, tt_arith_at(i), y, NULL, e);
         snprintf(name, sizeof name, "expected_%s", tt_arith_at(i)->name);
         /* no more than float32 of it is looked at (pair.c) */
-        const void *limits = from->kit ? (void *)as_floats(ctx, e, n) : e;
-        TT_TRY(write_output(ctx, dir, name, from->kit ? TT_F32 : TT_F64, q,
-                            limits));
-        if (from->kit) TT_TRY(write_cuts(ctx, dir, q, tt_arith_at(i)));
+        const void *limits = kit ? (void *)as_floats(ctx, e, n) : e;
+        TT_TRY(write_output(ctx, dir, name, kit ? TT_F32 : TT_F64, q, limits));
+        if (kit) TT_TRY(write_cuts(ctx, dir, q, tt_arith_at(i)));
     }
     return ctx->status;
 }
@@ -148,23 +135,20 @@ static void write_drawn(tt_ctx *ctx, const char *dir, uint64_t seed,
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const op_kind op = (op_kind)(i / each);
-    char path[1100], sizes[200], name[OP_CASE_NAME];
+    char path[1100], name[OP_CASE_NAME];
     op_call q;
     op_case c;
-    origin from = {.sizes = sizes, .kit = kit};
     if (in == IN_NORMAL) {
-        from.seed = case_make(ctx, &q, &c.sizes, seed, each, i);
+        c = (op_case){.op = op, .in = in};
+        c.seed = case_make(ctx, &q, &c.sizes, seed, each, i);
     } else {
         op_case_round(&c, op, in, seed, false, i % each);
-        op_case_name(name, sizeof name, &c);
-        from.name = name;
-        call_make(ctx, &q, op, in, &c.sizes, from.seed = c.seed, c.lay);
+        call_make(ctx, &q, op, in, &c.sizes, c.seed, c.lay);
     }
+    op_case_name(name, sizeof name, &c);
     snprintf(path, sizeof path, "%s/op_%s%s%s_%lld", dir, op_name(op),
-             from.name ? "_" : "", from.name ? input_name(in) : "",
-             (long long)(i % each));
-    sizes_string(sizes, sizeof sizes, &c.sizes);
-    if (!ctx->status) write_case(ctx, path, &q, &from);
+             in ? "_" : "", in ? input_name(in) : "", (long long)(i % each));
+    if (!ctx->status) write_case(ctx, path, &q, name, kit);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -199,21 +183,16 @@ static void folder_name(char *out, size_t n, const char *path)
     out[i] = 0;
 }
 
-void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
+void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q,
                const tt_verdict *v, const double *got)
 {
-    char dir[1000], name[OP_CASE_NAME], sizes[200];
+    char dir[1000], name[OP_CASE_NAME];
     if (!r || !r->wish.cases || ctx->status || !got) return;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    origin from = {.name = v->path};
-    if (c) {
-        from.sizes = sizes_string(sizes, sizeof sizes, &c->sizes);
-        from.seed = c->seed;
-    }
     folder_name(name, sizeof name, v->path);
     snprintf(dir, sizeof dir, "%s/%s", r->wish.cases, name);
     if (!cases_make_folder(ctx, r->wish.cases)
-        && !write_case(ctx, dir, q, &from))
+        && !write_case(ctx, dir, q, v->path, false))
         write_output(ctx, dir, "got", TT_F64, q, got);
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -9,7 +9,8 @@
 
 /* ---- numbers ------------------------------------------------------------- */
 
-uint64_t rng_next(uint64_t *state)
+/* splitmix64 */
+static uint64_t rng_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -22,7 +23,7 @@ int64_t rng_below(uint64_t *state, int64_t n)
     return (int64_t)(rng_next(state) >> 11) % n;
 }
 
-double rng_normal(uint64_t *state)
+static double rng_normal(uint64_t *state)
 {
     double s = 0;                        /* twelve uniforms: variance 1 */
     for (int i = 0; i < 12; i++) s += (double)(rng_next(state) >> 11) * 0x1p-53;

@@ -62,13 +62,11 @@ uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
  * case.json after others. */
 tt_status case_write_inputs(tt_ctx *ctx, const char *path, const op_call *q);
 void case_write_numbers(FILE *f, const op_call *q);
-/* The call of a case folder whose result has this shape, in ctx->scratch; false
- * where the folder holds none. */
+/* The call of a case folder whose result has this shape, made again from its
+ * name in ctx->scratch; false: it is none of the operator checks. */
 bool case_read(tt_ctx *ctx, op_call *q, const char *dir, const int64_t *dim,
                int rank);
 
-uint64_t rng_next(uint64_t *state);             /* splitmix64                 */
 int64_t rng_below(uint64_t *state, int64_t n);  /* 0 .. n-1                   */
-double rng_normal(uint64_t *state);             /* variance 1, |x| < 6        */
 
 #endif

@@ -49,10 +49,11 @@ static bool read_kind(op_case *c, const char *name)
 
 bool op_case_read(op_case *c, const char *name)
 {
-    enum { MOST = 1 << 20 };
+    enum { MOST = 1 << 20, WORK = 1 << 27 };   /* names come from files too */
     static const int lays[] = {0, 1, 2, 3, 4, 5, 6, 7, LAY_SCALED, LAY_HEAVY};
     char again[OP_CASE_NAME];
     uint64_t rng = 1;
+    int64_t work = 1;
     memset(c, 0, sizeof *c);
     if (!read_kind(c, name)) return false;
     sizes_draw(&c->sizes, c->op, &rng);        /* for their names */
@@ -63,6 +64,8 @@ bool op_case_read(op_case *c, const char *name)
         if (!at || sscanf(++at, "%lld", &v) != 1 || v > MOST || v < -1
             || (v < c->sizes.least[i] && strcmp(c->sizes.name[i], "masked")))
             return false;
+        work *= v > 0 ? v : 1;
+        if (work > WORK) return false;
         c->sizes.v[i] = v;
     }
     at = at ? strstr(at, " seed ") : NULL;

@@ -27,8 +27,8 @@ bool op_case_round(op_case *c, op_kind op, op_input in, uint64_t seed,
                    bool large, int64_t i);
 
 /* A failing call as a case folder, with what the candidate made of it, where
- * the report wants that. c: the case, NULL for a call of a model. */
+ * the report wants that. */
 void case_keep(tt_ctx *ctx, struct tt_report *r, const op_call *q,
-               const op_case *c, const tt_verdict *v, const double *got);
+               const tt_verdict *v, const double *got);
 
 #endif

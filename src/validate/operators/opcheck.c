@@ -96,7 +96,7 @@ static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
     if (!r || !r->wish.cases) return;
     call_make(k->ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
               k->at.lay);
-    case_keep(k->ctx, r, &q, &k->at, v, c->got);
+    case_keep(k->ctx, r, &q, v, c->got);
 }
 
 /* A handful of values has no hint: that of another round of its kind may be

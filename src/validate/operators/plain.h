@@ -100,9 +100,6 @@ typedef struct attention_fault {
 
 void plain_attention(tt_ctx *ctx, const tt_attention_args *a,
                      const attention_fault *f, double *out);
-/* Logits [N] of query i, head h; -DBL_MAX where the key is hidden. */
-void plain_logits(double *s, const tt_attention_args *a,
-                  const attention_fault *f, int64_t h, int64_t i);
 
 /* ---- norms --------------------------------------------------------------- */
 

@@ -57,8 +57,9 @@ static double bias_at(const tt_attention_args *a, const attention_fault *f,
            * (f->bias == BIAS_SCALED ? 1 / sqrt((double)a->D) : 1);
 }
 
-void plain_logits(double *s, const tt_attention_args *a,
-                  const attention_fault *f, int64_t h, int64_t i)
+/* Logits [N] of query i, head h; -DBL_MAX where the key is hidden. */
+static void plain_logits(double *s, const tt_attention_args *a,
+                         const attention_fault *f, int64_t h, int64_t i)
 {
     const int64_t stride = f->q_packed ? a->H * a->D : a->q_stride;
     const double scale = f->scaled ? f->scale : (double)a->scale;

@@ -67,7 +67,7 @@ static bool shadow_check(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     tt_report_add(s->report, &v, c->rows, c->want);
     /* the first failing call of each operator, as a case */
     if (wrong && !s->kept[q->kind]++)
-        case_keep(ctx, s->report, q, NULL, &v, c->got);
+        case_keep(ctx, s->report, q, &v, c->got);
     return !ctx->status;
 }
 

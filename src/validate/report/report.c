@@ -150,31 +150,23 @@ tt_status tt_report_expect(tt_ctx *ctx, tt_report *r, const char *path)
     return ctx->status;
 }
 
-void report_say_none(tt_report *r, const char *path, int64_t tried)
-{
-    char why[sizeof r->failed->hint];
-    for (verdict_item *i = r->first; i; i = i->next) {
-        if (!report_failing(i->v.outcome) || strcmp(i->v.path, path)) continue;
-        if (strncmp(i->v.hint, "it arises", 9)) return;
-        snprintf(why, sizeof why, "none of the %lld mistakes tried explains "
-                 "it; %.130s", (long long)tried, i->v.hint);
-        snprintf(i->v.hint, sizeof i->v.hint, "%s", why);
-        return;
-    }
-}
-
-void report_say_why(tt_report *r, const char *path, const char *why)
+void report_say_why(tt_report *r, const char *path, const char *why,
+                    int64_t tried)
 {
     verdict_item *i = r->first;
-    char given[192] = "";
+    char was[sizeof i->v.hint];
     while (i && (!report_failing(i->v.outcome) || strcmp(i->v.path, path)))
         i = i->next;
     if (!i) return;
-    const char *at = strstr(i->v.hint, "given theirs");
-    if (at) snprintf(given, sizeof given, "; %s", at);
-    snprintf(i->v.hint, sizeof i->v.hint, "%.180s", why);
-    if (strlen(i->v.hint) + strlen(given) < sizeof i->v.hint)
-        strcat(i->v.hint, given);
+    snprintf(was, sizeof was, "%s", i->v.hint);
+    const char *given = strstr(was, "; given theirs");
+    if (*why)
+        snprintf(i->v.hint, sizeof i->v.hint, "%s%s", why,
+                 given && strlen(why) + strlen(given) < sizeof was ? given
+                                                                   : "");
+    else if (tried && !strncmp(was, "it arises", 9))
+        snprintf(i->v.hint, sizeof i->v.hint, "none of the %lld mistakes tried "
+                 "explains it; %.130s", (long long)tried, was);
 }
 
 void tt_report_grow(tt_report *r, const tt_growth *g)
@@ -230,11 +222,6 @@ void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     va_end(ap);
 }
 
-int64_t tt_report_count(const tt_report *r, tt_outcome o)
-{
-    return r ? r->count[o] : 0;
-}
-
 int64_t tt_report_compared(const tt_report *r)
 {
     return r ? r->compared : 0;
@@ -263,43 +250,6 @@ static bool alike(const char *a, const char *b)
         const char y = strncmp(b, " (at ", 5) ? *b : '\0';
         if (x != y || !x) return x == y;
     }
-}
-
-/* Does a hint name a mistake, or only a place or a size? */
-static bool names(const char *hint)
-{
-    static const char *const no[] = {"only ", "one element", "low precision",
-                                     "a small error", "none of", "it arises",
-                                     "given theirs", "row", "channel"};
-    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
-        if (!strncmp(hint, no[i], strlen(no[i]))) return false;
-    return *hint != '\0';
-}
-
-/* The failure whose hint explains most failures of the first one's operator,
- * and how many: more than the first one's own, or than half of them where that
- * has none. NULL: it is the first one itself. */
-static const tt_verdict *explains_most(const tt_report *r, int *n, int *of)
-{
-    const tt_verdict *first = r->failed, *best = NULL;
-    int own = 0;
-    *n = *of = 0;
-    if (!first || strncmp(first->path, "op.", 3)) return NULL;
-    for (const verdict_item *i = r->first; i; i = i->next) {
-        int all = 0;
-        if (!report_failing(i->v.outcome) || strcmp(i->v.op, first->op))
-            continue;
-        ++*of;
-        own += alike(i->v.hint, first->hint);
-        if (!names(i->v.hint) || (best && alike(best->hint, i->v.hint)))
-            continue;
-        for (const verdict_item *k = i; k; k = k->next)
-            all += report_failing(k->v.outcome) && !strcmp(k->v.op, first->op)
-                   && alike(k->v.hint, i->v.hint);
-        if (all > *n) best = &i->v, *n = all;
-    }
-    return best && !alike(best->hint, first->hint)
-           && (names(first->hint) ? *n > own : 2 * *n > *of) ? best : NULL;
 }
 
 const tt_verdict *tt_report_largest(const tt_report *r)
@@ -347,14 +297,7 @@ void report_headline(const tt_report *r, char *out, size_t n)
                  (long long)(r->count[TT_PASS] + r->count[TT_TIE]),
                  r->count[TT_TIE] ? ", ties in selections included" : "", rest);
     if (!v) return;
-    tt_verdict said = *v;
-    int all, of;
-    const tt_verdict *better = explains_most(r, &all, &of);
-    if (better)
-        snprintf(said.hint, sizeof said.hint, "%.*s (explains %d of %d "
-                 "failures)", (int)sizeof said.hint - 48, better->hint, all,
-                 of);
-    say_failure(first, sizeof first, &said);
+    say_failure(first, sizeof first, v);
     if (!most) {
         snprintf(out, n, "FAIL: first wrong tensor: %s", first);
         return;

@@ -63,9 +63,10 @@ struct tt_report {
     tt_report_wishes wish;
 };
 
-/* The hint of the failure at that path; what it was given stays. */
-void report_say_none(tt_report *r, const char *path, int64_t tried);
-void report_say_why(tt_report *r, const char *path, const char *why);
+/* The hint of the failure at that path, after so many mistakes were tried; "":
+ * none explains it. What it was given stays. */
+void report_say_why(tt_report *r, const char *path, const char *why,
+                    int64_t tried);
 /* Add a verdict whose map, in the report's arena or NULL, is made. */
 void report_put(tt_report *r, const tt_verdict *v, error_map *map);
 

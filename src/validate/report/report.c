@@ -252,6 +252,43 @@ static bool alike(const char *a, const char *b)
     }
 }
 
+/* Does a hint name a mistake, or only a place or a size? */
+static bool names(const char *hint)
+{
+    static const char *const no[] = {"only ", "one element", "low precision",
+                                     "a small error", "none of", "it arises",
+                                     "given theirs", "row", "channel"};
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+        if (!strncmp(hint, no[i], strlen(no[i]))) return false;
+    return *hint != '\0';
+}
+
+/* The failure whose hint explains most failures of the first one's operator,
+ * and how many: more than the first one's own, or than half of them where that
+ * has none. NULL: it is the first one itself. */
+static const tt_verdict *explains_most(const tt_report *r, int *n, int *of)
+{
+    const tt_verdict *first = r->failed, *best = NULL;
+    int own = 0;
+    *n = *of = 0;
+    if (!first || strncmp(first->path, "op.", 3)) return NULL;
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        int all = 0;
+        if (!report_failing(i->v.outcome) || strcmp(i->v.op, first->op))
+            continue;
+        ++*of;
+        own += alike(i->v.hint, first->hint);
+        if (!names(i->v.hint) || (best && alike(best->hint, i->v.hint)))
+            continue;
+        for (const verdict_item *k = i; k; k = k->next)
+            all += report_failing(k->v.outcome) && !strcmp(k->v.op, first->op)
+                   && alike(k->v.hint, i->v.hint);
+        if (all > *n) best = &i->v, *n = all;
+    }
+    return best && !alike(best->hint, first->hint)
+           && (names(first->hint) ? *n > own : 2 * *n > *of) ? best : NULL;
+}
+
 const tt_verdict *tt_report_largest(const tt_report *r)
 {
     enum { TIMES = 10 };
@@ -297,7 +334,14 @@ void report_headline(const tt_report *r, char *out, size_t n)
                  (long long)(r->count[TT_PASS] + r->count[TT_TIE]),
                  r->count[TT_TIE] ? ", ties in selections included" : "", rest);
     if (!v) return;
-    say_failure(first, sizeof first, v);
+    tt_verdict said = *v;
+    int all, of;
+    const tt_verdict *better = explains_most(r, &all, &of);
+    if (better)
+        snprintf(said.hint, sizeof said.hint, "%.*s (explains %d of %d "
+                 "failures)", (int)sizeof said.hint - 48, better->hint, all,
+                 of);
+    say_failure(first, sizeof first, &said);
     if (!most) {
         snprintf(out, n, "FAIL: first wrong tensor: %s", first);
         return;

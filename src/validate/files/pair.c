@@ -306,6 +306,24 @@ static bool explain_name(dump_run *d, tt_verdict *v, const pair *p)
     return best;
 }
 
+/* Whole numbers, all by as many too large or too small, or not. */
+static void explain_whole(tt_verdict *v, const pair *p)
+{
+    const int64_t i = v->m.worst;
+    const double off = p->got[i] - p->want[i];
+    char by[64] = "differ";
+    bool alike = v->m.differ > 1;
+    for (int64_t k = 0; k < p->n; k++)
+        alike = alike && (p->got[k] == p->want[k]
+                          || p->got[k] - p->want[k] == off);
+    if (alike)
+        snprintf(by, sizeof by, "are %.17g too %s", fabs(off), off > 0 ? "large"
+                 : "small");
+    snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values %s, "
+             "the first is %.17g where %.17g is expected", v->m.differ, p->n,
+             by, p->got[i], p->want[i]);
+}
+
 /* The mistakes of its operator, where a case says what it read, else of any
  * tensor. */
 static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
@@ -336,9 +354,7 @@ static void pair_explain(dump_run *d, tt_verdict *v, const pair *p)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
     else if (!real)
-        snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
-                 "differ, the first is %.17g where %.17g is expected",
-                 v->m.differ, p->n, p->got[v->m.worst], p->want[v->m.worst]);
+        explain_whole(v, p);
     else if (!explain_values(d, v, p) && !d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);

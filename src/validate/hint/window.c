@@ -413,16 +413,6 @@ static void solve_window(window *w)
     }
 }
 
-/* Values are rotated as the keys are. */
-static void values_rotated(window *w)
-{
-    op_call own = *w->q, rope = *w->rope;
-    rope.x = own.attn.v;
-    call_run(w->h->ctx, tt_ops_default(), &rope, w->v);
-    own.attn.v = w->v;
-    hint_try_call(w->h, &own, "V is rotated as well");
-}
-
 /* The rope call whose result attention reads as keys, put together where there
  * are several; false: there is none. */
 static bool rope_of(hint *h, op_call *all)
@@ -459,6 +449,5 @@ void hint_window(hint *h)
     w.L = 1;                   /* those that share the first's time           */
     while (w.L < rope.n && rope.pos[3 * w.L] == rope.pos[0]) w.L++;
     if (q->attn.kv_stride != q->attn.H * q->attn.D || !begin_window(&w)) return;
-    values_rotated(&w);
-    if (!hint_settled(h)) solve_window(&w);
+    solve_window(&w);
 }

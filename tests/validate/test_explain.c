@@ -87,7 +87,6 @@ static const mistake list[] = {
      "GRAB's diversity: the redundancy, not 1 less it"},
     {"own mean kept", "*", "chunk.3/step.4/block.0/admit.0/tame.k/c.3",
      "TAME: the frame's own mean is not subtracted"},
-    {"radius", "*", "chunk.0/step.0/x", "noise: the radius is sqrt(-log u)"},
     {"head copied", "*", "chunk.0/step.0/block.0/self_attn",
      "attention: its result: every head is the one after it"},
     {"zero keys", "*", "chunk.0/step.0/block.0/self_attn",
@@ -327,7 +326,6 @@ static bool spoil(double *y, const double *x, const char *path, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         if (here && !strcmp(name, "sample")) y[i] = x[i] * sqrt(30.0 / 29);
         else if (here && !strcmp(name, "redundancy")) y[i] = 1 - x[i];
-        else if (here && !strcmp(name, "radius")) y[i] = x[i] * sqrt(0.5);
         else if (here && !strcmp(name, "flow")) y[i] = 2 * seen[1][i] - x[i];
         else if (here && !strcmp(name, "level"))
             y[i] = 1.1 * x[i] - 0.1 * seen[0][i];

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "validate/files/frames.h"
@@ -19,33 +18,24 @@ enum { ROUNDS = 16 };                     /* of a chunk, at most              */
 
 /* ---- the tokens of a frame ----------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 void frames_statistic(double *out, const double *rows, int64_t L, int64_t width,
-                      frame_form form, double *sorted)
+                      frame_form form)
 {
     const bool fewer = form == FRAME_SHORT || form == FRAME_SHORT_SQUARES;
-    const int64_t n = fewer && L > 1 ? L - 1 : form == FRAME_FIRST ? 1 : L;
+    const int64_t n = L - fewer;
     if (form == FRAME_ROWS)
         memcpy(out, rows, (size_t)(L * width) * sizeof *rows);
     for (int64_t i = 0; form != FRAME_ROWS && i < width; i++) {
-        double mean = 0, size = 0, squares = 0;
+        double mean = 0, size = 0, squares = 0, top = -INFINITY;
         for (int64_t r = 0; r < n; r++) {
-            sorted[r] = rows[r * width + i];
-            mean += sorted[r] / (double)n;
-            size += fabs(sorted[r]) / (double)n;
+            const double x = rows[r * width + i];
+            mean += x / (double)n;
+            size += fabs(x) / (double)n;
+            top = fmax(top, x);
         }
-        for (int64_t r = 0; r < n; r++) squares += pow(sorted[r] - mean, 2);
-        if (form == FRAME_MEDIAN || form == FRAME_MAX)
-            qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-        out[i] = form == FRAME_MAX ? sorted[n - 1]
-                 : form == FRAME_MEDIAN
-                       ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2
-                 : form == FRAME_SIZE ? size
+        for (int64_t r = 0; r < n; r++)
+            squares += pow(rows[r * width + i] - mean, 2);
+        out[i] = form == FRAME_MAX ? top : form == FRAME_SIZE ? size
                  : form >= FRAME_SQUARES ? squares : mean;
     }
 }
@@ -116,11 +106,10 @@ double *frames_of(const named *t, char what, int64_t frame, bool edited,
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const double *rows = edited ? edited_rows(t, what, frame, width, &L)
                                 : frames_rows(t, what, frame, width, &L);
-    double *sorted = rows && (L == tokens || form != FRAME_ROWS)
-                         ? named_capacity(t, L) : NULL;
-    if (sorted && out) frames_statistic(out, rows, L, width, form, sorted);
+    const bool right = rows && (L == tokens || form != FRAME_ROWS);
+    if (right && out) frames_statistic(out, rows, L, width, form);
     tt_arena_reset(&ctx->scratch, mark);
-    return sorted ? out : NULL;
+    return right ? out : NULL;
 }
 
 /* ---- a round ------------------------------------------------------------- */

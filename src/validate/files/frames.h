@@ -10,14 +10,13 @@ enum { CANDIDATES_MOST = 64 };
 
 /* What is made of the tokens of a frame, for every channel. */
 typedef enum frame_form {
-    FRAME_MEAN, FRAME_MAX, FRAME_MEDIAN, FRAME_SIZE, FRAME_FIRST, FRAME_SHORT,
-    FRAME_ROWS, FRAME_SQUARES, FRAME_SHORT_SQUARES
+    FRAME_MEAN, FRAME_MAX, FRAME_SIZE, FRAME_SHORT, FRAME_ROWS, FRAME_SQUARES,
+    FRAME_SHORT_SQUARES
 } frame_form;
 
-/* Of rows [L, width] into out [width], FRAME_ROWS [L, width]: themselves;
- * `sorted` has space for L. */
+/* Of rows [L, width] into out [width], FRAME_ROWS [L, width]: themselves. */
 void frames_statistic(double *out, const double *rows, int64_t L, int64_t width,
-                      frame_form form, double *sorted);
+                      frame_form form);
 /* Keys or values ('k', 'v') of a frame as its chunk's last pass made them, [*L,
  * width]; NULL: not in the dump. */
 const double *frames_rows(const named *t, char what, int64_t frame,
@@ -31,9 +30,9 @@ double *frames_of(const named *t, char what, int64_t frame, bool edited,
 typedef struct round_of {
     int64_t P, M, width, H, T, L;         /* T queries, L of a frame          */
     const double *index;                  /* [P] frames                       */
-    const double *q[3];                   /* [T, width] of this pass, of the
-                                             step and of the chunk before     */
-    double *query[5][FRAME_SIZE + 1];     /* pooled, by QUERIES, QUERY_POOL   */
+    const double *q[2];                   /* [T, width] of this pass, of the
+                                             chunk before                     */
+    double *query[4][FRAME_SIZE + 1];     /* pooled, by QUERIES, QUERY_POOL   */
     double *key[FRAME_ROWS + 1][CANDIDATES_MOST];        /* by KEY_POOL       */
     double sigma;
 } round_of;

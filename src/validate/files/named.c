@@ -254,14 +254,12 @@ static bool in_x(named *t)
     const int64_t before = t->at.step - 1;
     double a, b, *trial = named_capacity(t, t->n);
     double *fresh = named_capacity(t, t->n);
-    if (!trial || !fresh) return false;
-    if (before < 0) return noise_explain(t);
+    if (before < 0 || !trial || !fresh) return false;
     const double s = level_of(t, before + 1);
     const double *x0 = at_step(t, before, "x0", false);
     const double *x = at_step(t, before, "x", false);
     const double *first = at_step(t, 0, "x", false);
-    if (!x0) return false;
-    if (named_right(t, x0)) return noise_added(t, x0);
+    if (!x0 || named_right(t, x0)) return false;   /* the clean pass */
     for (int64_t i = 0; i < t->n; i++)
         fresh[i] = (t->want[i] - (1 - s) * x0[i]) / s;
     if (first && named_mixed(t, trial, first, x0, &a, &b) && fabs(a) > 1e-3)
@@ -276,14 +274,8 @@ static bool in_x(named *t)
                  "the step before, where it is to their x0");
     else if (named_mixed(t, trial, fresh, x0, &a, &b))
         say_mixed(t, a, b, s, level_of(t, before));
-    else {
-        named noise = *t;
-        for (int64_t i = 0; i < t->n; i++)
-            trial[i] = (t->got[i] - (1 - s) * x0[i]) / s;
-        noise.want = fresh;
-        noise.got = trial;
-        return noise_explain(&noise);
-    }
+    else
+        return false;
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* named.h: shared by the files that imitate mistakes between named tensors of
- * one dump: named.c, noise.c, named_grab.c, named_tame.c.
+ * one dump: named.c, named_grab.c, named_tame.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VALIDATE_NAMED_H
@@ -70,11 +70,6 @@ bool named_score(named *t);
 bool named_keep(named *t);
 bool named_pool(named *t);
 bool named_edit(named *t);
-
-/* A generator with a mistake makes theirs of the step; noise is added to what
- * is x [n] of ours (noise.c). */
-bool noise_explain(named *t);
-bool noise_added(named *t, const double *x);
 
 /* y = a u + b w [n], least squares, into trial; does that give theirs? */
 bool named_mixed(const named *t, double *trial, const double *u,

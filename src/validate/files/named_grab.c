@@ -15,27 +15,21 @@
 /* ---- mass ---------------------------------------------------------------- */
 
 enum { QUERIES, QUERY_POOL, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
-enum { ALL_QUERIES, STEP_BEFORE, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
+enum { ALL_QUERIES, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
 enum { EACH_QUERY = 1, EACH_HEAD = 2 };
 enum { MASS_MOST = 1 << 26 };             /* multiply-adds                    */
-enum { COSINE = 1, DISTANCE };
 enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
 
 static const change mass_changes[] = {
     {QUERIES, LAST_FRAME, "queries of the last frame alone"},
     {QUERIES, FIRST_FRAME, "queries of the first frame alone"},
-    {QUERIES, STEP_BEFORE, "queries of the step before"},
     {QUERIES, CHUNK_BEFORE, "queries of the chunk before"},
     {QUERY_POOL, FRAME_MAX, "the largest queries (max) where their mean "
-     "belongs"},
-    {QUERY_POOL, FRAME_MEDIAN, "the median of the queries where their mean "
      "belongs"},
     {QUERY_POOL, FRAME_SIZE, "the mean of the queries' absolute values"},
     {KEY_POOL, FRAME_MAX, "the largest keys (max) of a frame where their mean "
      "belongs"},
-    {KEY_POOL, FRAME_MEDIAN, "the median of a frame's keys"},
     {KEY_POOL, FRAME_SIZE, "the mean of a frame's absolute keys"},
-    {KEY_POOL, FRAME_FIRST, "the first token of a frame in place of its mean"},
     {KEY_POOL, FRAME_SHORT, "mean keys leave out the last token"},
     {KEY_POOL, FRAME_ROWS, "a softmax over all tokens, summed for each frame, "
      "where one over mean keys belongs"},
@@ -44,9 +38,7 @@ static const change mass_changes[] = {
     {EACH, EACH_HEAD, "a softmax of every head, then their mean"},
     {EACH, EACH_QUERY | EACH_HEAD, "a softmax of every query and head, then "
      "their mean"},
-    {LOGIT, COSINE, "the cosine of queries and keys in place of the logits"},
-    {LOGIT, DISTANCE, "the distance of queries and keys in place of their "
-     "product"},
+    {LOGIT, 1, "the cosine of queries and keys in place of the logits"},
     {WEIGHT, GROUPS, "members and evicted frames have a softmax each"},
     {WEIGHT, SIGMOID, "sigmoid of the logits where their softmax belongs"},
     {WEIGHT, SIGMOID_SHARE, "sigmoid of the logits, divided by their sum, "
@@ -110,24 +102,19 @@ static const double *find_query(const named *t, round_of *r, int which,
     const double *x = some_queries(r, which, &n);
     double **q = &r->query[which][form];
     if (*q || !x) return *q;
-    double *sorted = named_capacity(t, n);
     *q = named_capacity(t, r->width);
-    if (sorted && *q)
-        frames_statistic(*q, x, n, r->width, (frame_form)form, sorted);
+    if (*q) frames_statistic(*q, x, n, r->width, (frame_form)form);
     return *q;
 }
 
 /* Channels `from` to `to` of a query and a key. */
 static double grab_logit(const double *q, const double *k, int64_t from,
-                           int64_t to, int form)
+                         int64_t to, bool cosine)
 {
-    double qk = 0, qq = 0, kk = 0, d = 0;
-    for (int64_t i = from; i < to; i++) {
-        qk += q[i] * k[i], qq += q[i] * q[i], kk += k[i] * k[i];
-        d += (q[i] - k[i]) * (q[i] - k[i]);
-    }
-    return form == COSINE ? qk / sqrt(qq * kk) : form == DISTANCE ? -sqrt(d)
-                                                                  : qk;
+    const int64_t n = to - from;
+    const double qk = named_dot(q + from, k + from, n);
+    return cosine ? qk / sqrt(named_dot(q + from, q + from, n)
+                              * named_dot(k + from, k + from, n)) : qk;
 }
 
 /* Eq. 6, of the mean query, or for each, of all heads or of each. */
@@ -283,10 +270,8 @@ bool named_mass(named *t)
     if (!e || e->t.rank != 3 || !tt_tensor_count(&e->t)) return false;
     r.T = e->t.dim[0], r.H = e->t.dim[1], r.width = r.H * e->t.dim[2];
     r.L = x && x->t.rank == 4 && x->t.dim[0] > 0 ? r.T / x->t.dim[0] : r.T;
-    for (int i = 0; i < 3; i++)
-        r.q[i] = named_read(t, queries_of(t, chunk - (i == CHUNK_BEFORE), step
-                                          - (i == STEP_BEFORE)),
-                            r.T * r.width);
+    for (int i = 0; i <= CHUNK_BEFORE; i++)
+        r.q[i] = named_read(t, queries_of(t, chunk - i, step), r.T * r.width);
     return r.q[0] && r.L > 0
            && named_try(t, &(rule){make_mass, solve_mass, "GRAB's mass: ",
                                    mass_changes});

@@ -21,22 +21,20 @@ enum { ROUNDS = 16 };                     /* of a chunk, at most              */
 void frames_statistic(double *out, const double *rows, int64_t L, int64_t width,
                       frame_form form)
 {
-    const bool fewer = form == FRAME_SHORT || form == FRAME_SHORT_SQUARES;
-    const int64_t n = L - fewer;
     if (form == FRAME_ROWS)
         memcpy(out, rows, (size_t)(L * width) * sizeof *rows);
     for (int64_t i = 0; form != FRAME_ROWS && i < width; i++) {
         double mean = 0, size = 0, squares = 0, top = -INFINITY;
-        for (int64_t r = 0; r < n; r++) {
+        for (int64_t r = 0; r < L; r++) {
             const double x = rows[r * width + i];
-            mean += x / (double)n;
-            size += fabs(x) / (double)n;
+            mean += x / (double)L;
+            size += fabs(x) / (double)L;
             top = fmax(top, x);
         }
-        for (int64_t r = 0; r < n; r++)
+        for (int64_t r = 0; r < L; r++)
             squares += pow(rows[r * width + i] - mean, 2);
         out[i] = form == FRAME_MAX ? top : form == FRAME_SIZE ? size
-                 : form >= FRAME_SQUARES ? squares : mean;
+                 : form == FRAME_SQUARES ? squares : mean;
     }
 }
 

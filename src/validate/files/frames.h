@@ -10,8 +10,7 @@ enum { CANDIDATES_MOST = 64 };
 
 /* What is made of the tokens of a frame, for every channel. */
 typedef enum frame_form {
-    FRAME_MEAN, FRAME_MAX, FRAME_SIZE, FRAME_SHORT, FRAME_ROWS, FRAME_SQUARES,
-    FRAME_SHORT_SQUARES
+    FRAME_MEAN, FRAME_MAX, FRAME_SIZE, FRAME_ROWS, FRAME_SQUARES
 } frame_form;
 
 /* Of rows [L, width] into out [width], FRAME_ROWS [L, width]: themselves. */

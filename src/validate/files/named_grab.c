@@ -30,7 +30,6 @@ static const change mass_changes[] = {
     {KEY_POOL, FRAME_MAX, "the largest keys (max) of a frame where their mean "
      "belongs"},
     {KEY_POOL, FRAME_SIZE, "the mean of a frame's absolute keys"},
-    {KEY_POOL, FRAME_SHORT, "mean keys leave out the last token"},
     {KEY_POOL, FRAME_ROWS, "a softmax over all tokens, summed for each frame, "
      "where one over mean keys belongs"},
     {HEADS, 1, "head 0 alone"},
@@ -281,10 +280,10 @@ bool named_mass(named *t)
 
 enum { CLOSE, PLACES, HEAVY, WHO, REDUCE, REST };
 enum { SQUARE = 1, BELL, TIMELESS, LINEAR, RECIPROCAL, SIGNED };
-enum { MASSLESS = 1, OWN_MASS, BOTH_MASSES };
+enum { MASSLESS = 1, OWN_MASS };
 enum { AND_SELF = 1, OLDER, YOUNGER };
 enum { SUM = 1, MEAN_OF_OTHERS, MEAN_OF_ALL };
-enum { UNLIMITED = 1, REDUNDANCY, ONE_OVER };
+enum { UNLIMITED = 1, REDUNDANCY };
 
 static const change div_changes[] = {
     {CLOSE, SQUARE, "the square of the distance in time"},
@@ -296,8 +295,6 @@ static const change div_changes[] = {
     {PLACES, 1, "distances are counted in places, not in frames"},
     {HEAVY, MASSLESS, "neighbours are not weighted by their mass"},
     {HEAVY, OWN_MASS, "neighbours are weighted by the candidate's own mass"},
-    {HEAVY, BOTH_MASSES, "neighbours are weighted by the product of both "
-     "masses"},
     {WHO, AND_SELF, "a candidate is compared with itself"},
     {WHO, OLDER, "a candidate is compared with those before it alone"},
     {WHO, YOUNGER, "a candidate is compared with those after it alone"},
@@ -308,7 +305,6 @@ static const change div_changes[] = {
      "candidates, where the heaviest belongs"},
     {REST, UNLIMITED, "diversity may be negative"},
     {REST, REDUNDANCY, "the redundancy, not 1 less it"},
-    {REST, ONE_OVER, "1 / (1 + redundancy)"},
     {0, 0, NULL}};
 
 static double closeness(int form, double gap, double sigma)
@@ -338,9 +334,7 @@ static void diversity(const round_of *r, const double *m, double sigma,
                                            : r->index[c] - r->index[o];
             const double mass = how[HEAVY] == OWN_MASS ? m[c] : m[o];
             const double sim = closeness(how[CLOSE], gap, sigma)
-                               * (how[HEAVY] == MASSLESS ? 1
-                                  : how[HEAVY] == BOTH_MASSES ? m[c] * m[o]
-                                  : mass);
+                               * (how[HEAVY] == MASSLESS ? 1 : mass);
             sum += sim;
             most = fmax(most, sim);
         }
@@ -348,8 +342,7 @@ static void diversity(const round_of *r, const double *m, double sigma,
             most = sum / (how[REDUCE] == MEAN_OF_OTHERS ? (double)(r->P - 1)
                           : how[REDUCE] == MEAN_OF_ALL ? (double)r->P : 1);
         out[c] = how[REST] == UNLIMITED ? 1 - most
-                 : how[REST] == REDUNDANCY ? most
-                 : how[REST] == ONE_OVER ? 1 / (1 + most) : fmax(0, 1 - most);
+                 : how[REST] == REDUNDANCY ? most : fmax(0, 1 - most);
     }
 }
 

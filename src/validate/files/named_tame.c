@@ -15,7 +15,7 @@ enum { POOL_MOST = 24, SINK_MOST = 8, LATER_MOST = 6 };
 
 /* ---- the trusted pool ---------------------------------------------------- */
 
-enum { FORM, AXES, TOKENS, MEMBERS };
+enum { FORM, AXES, MEMBERS };
 enum { DEVIATION, SAMPLE, VARIANCE, ROOT_OF_IT, WITHIN, BETWEEN, ABOUT_ZERO,
        OWN_DEVIATIONS, SQUARES };
 enum { OVER_HEADS = 1, OVER_CHANNELS, OVER_ALL };
@@ -34,17 +34,15 @@ static const change pool_changes[] = {
     {AXES, OVER_HEADS, "one statistic for a channel of all heads"},
     {AXES, OVER_CHANNELS, "one statistic for all channels of a head"},
     {AXES, OVER_ALL, "one statistic for all heads and channels"},
-    {TOKENS, 1, "the last token of every frame is left out"},
     {MEMBERS, 1, "members as they were before TAME edited them"},
     {0, 0, NULL}};
 
 /* Sink, members, evicted and later frames, in this order; bit i of a set: frame
- * i. Means and squared deviations of each, of all tokens and but the last one,
- * as edited and not. */
+ * i. Means and squared deviations of each, as edited and not. */
 typedef struct pool {
     round_of r;
     int64_t frame[POOL_MOST], n, first, width, D, L;    /* first member       */
-    double *mean[2][2][POOL_MOST], *squares[2][2][POOL_MOST];
+    double *mean[2][POOL_MOST], *squares[2][POOL_MOST];
     bool deviation;
     unsigned right;
 } pool;
@@ -61,9 +59,9 @@ static int64_t shared(const pool *p, int axes, int64_t i)
 static double pool_statistic(const pool *p, const int *how, unsigned set,
                              int64_t i)
 {
-    double *const *mean = p->mean[how[TOKENS]][how[MEMBERS]];
-    double *const *squares = p->squares[how[TOKENS]][how[MEMBERS]];
-    const double L = (double)(p->L - how[TOKENS]);
+    double *const *mean = p->mean[how[MEMBERS]];
+    double *const *squares = p->squares[how[MEMBERS]];
+    const double L = (double)p->L;
     const int64_t from = how[AXES] ? 0 : i, to = how[AXES] ? p->width : i + 1;
     double n = 0, m = 0, within = 0, between = 0, zero = 0, own = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -97,7 +95,7 @@ static double pool_statistic(const pool *p, const int *how, unsigned set,
 static bool pool_of_set(const pool *p, const int *how, unsigned set,
                         double *trial)
 {
-    if (!set || (how[TOKENS] && p->L < 2)) return false;
+    if (!set) return false;
     for (int64_t i = 0; i < p->width; i++) {
         const int64_t first = shared(p, how[AXES], i);
         trial[i] = first < i ? trial[first] : pool_statistic(p, how, set, i);
@@ -173,16 +171,14 @@ static bool begin_pool(named *t, pool *p, char what, int64_t width)
     if (p->first + p->r.M > p->n
         || !frames_rows(t, what, last, width, &p->L)) return false;
     for (int64_t i = 0; i < p->n; i++)
-        for (int k = 0; k < 4; k++) {
-            const bool fewer = k / 2, edited = k % 2 == 0 && i >= p->first
-                                               && i < p->first + p->r.M;
-            double *m = p->mean[k / 2][k % 2][i] = frames_of(
-                t, what, p->frame[i], edited, width,
-                fewer ? FRAME_SHORT : FRAME_MEAN, 0);
-            double *s = p->squares[k / 2][k % 2][i] = frames_of(
-                t, what, p->frame[i], edited, width,
-                fewer ? FRAME_SHORT_SQUARES : FRAME_SQUARES, 0);
-            if (m && s) continue;
+        for (int plain = 0; plain < 2; plain++) {
+            const bool edited = !plain && i >= p->first
+                                && i < p->first + p->r.M;
+            p->mean[plain][i] = frames_of(t, what, p->frame[i], edited, width,
+                                          FRAME_MEAN, 0);
+            p->squares[plain][i] = frames_of(t, what, p->frame[i], edited,
+                                             width, FRAME_SQUARES, 0);
+            if (p->mean[plain][i] && p->squares[plain][i]) continue;
             if (i < p->first + P) return false;
             p->n = i;                    /* that frame is not made yet */
         }
@@ -211,17 +207,16 @@ bool named_pool(named *t)
 /* ---- the edit ------------------------------------------------------------ */
 
 enum { OWN, MEAN, SD, MADE, EDIT };
-enum { OWN_OF_OTHER_KIND = 1, OWN_OF_ALL, OWN_SHORT, OWN_HEADS, OWN_POOL };
+enum { OWN_OF_OTHER_KIND = 1, OWN_OF_ALL, OWN_HEADS, OWN_POOL };
 enum { OTHER_KIND = 1, NOT_MOVED };
-enum { OF_SAMPLE = 1, OF_VARIANCE, OF_SQUARED_GAIN, OF_INVERSE };
-enum { POWER = 1, KEEPS_MEAN, LIMITED };
+enum { OF_SAMPLE = 1, OF_SQUARED_GAIN, OF_INVERSE };
+enum { POWER = 1, KEEPS_MEAN };
 
 static const change edit_changes[] = {
     {OWN, OWN_OF_OTHER_KIND, "the frame's own statistics are those of the "
      "other of keys and values"},
     {OWN, OWN_OF_ALL, "a frame's own statistics are those of all evicted "
      "frames"},
-    {OWN, OWN_SHORT, "the frame's own statistics leave out its last token"},
     {OWN, OWN_HEADS, "the frame's own statistics are shared by all heads"},
     {OWN, OWN_POOL, "the roles of the frame and the pool are exchanged"},
     {MEAN, OTHER_KIND, "the trusted mean is that of the other of keys and "
@@ -231,13 +226,11 @@ static const change edit_changes[] = {
      "values"},
     {SD, NOT_MOVED, "the deviation is kept: only the mean is edited"},
     {MADE, OF_SAMPLE, "the frame's deviation is divided by n - 1"},
-    {MADE, OF_VARIANCE, "the frame's variance where its deviation belongs"},
     {MADE, OF_SQUARED_GAIN, "variances where deviations belong (the gain is "
      "squared)"},
     {MADE, OF_INVERSE, "gain inverted: own deviation over the trusted one"},
     {EDIT, POWER, "the deviation is blended by powers: gain^tau"},
     {EDIT, KEEPS_MEAN, "the frame's own mean is not subtracted"},
-    {EDIT, LIMITED, "the gain is limited to 0.5 .. 2"},
     {0, 0, NULL}};
 
 /* Rows [L, width] of the frame, and statistics of it, of keys and values of the
@@ -254,8 +247,7 @@ typedef struct edit {
 static void own_of(const named *t, edit *e, int which, pool *p, unsigned set)
 {
     const int how[NAMED_FIELDS] = {
-        [AXES] = which == OWN_HEADS ? OVER_HEADS : 0,
-        [TOKENS] = which == OWN_SHORT};
+        [AXES] = which == OWN_HEADS ? OVER_HEADS : 0};
     double *m = named_capacity(t, e->width), *s = named_capacity(t, e->width);
     e->own_mean[which] = m, e->own_sd[which] = s;
     p->deviation = false;
@@ -274,12 +266,11 @@ static void edit_line(const edit *e, const int *how, int64_t i, double tau,
                                                      [i];
     const double sd = roles ? e->own_sd[0][i] : e->sd[how[SD] == OTHER_KIND][i];
     const double L = (double)e->L;
-    double g = sd / fmax(how[MADE] == OF_VARIANCE ? s * s : s, 1e-6);
+    double g = sd / fmax(s, 1e-6);
     if (how[MADE] == OF_SAMPLE) g /= sqrt(L / (L - 1));
     if (how[MADE] == OF_SQUARED_GAIN) g *= g;
     if (how[MADE] == OF_INVERSE) g = 1 / g;
     if (how[SD] == NOT_MOVED) g = 1;
-    if (how[EDIT] == LIMITED) g = fmin(fmax(g, 0.5), 2);
     if (how[MEAN] == NOT_MOVED) mean = m;
     *a = how[EDIT] == POWER ? pow(g, tau) : 1 - tau + tau * g;
     *b = how[EDIT] == POWER ? m + tau * (mean - m) - *a * m

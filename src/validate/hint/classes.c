@@ -218,33 +218,6 @@ static int classes_keep(tt_ctx *ctx, guess *list, int n, const op_call *q,
     return kept;
 }
 
-/* The backend is asked again, where several explain what it did: sums long
- * enough to be split, subnormal ones among them. */
-static int classes_ask(const hint_call *h, guess *list, int n)
-{
-    static const op_input kind[] = {IN_NORMAL, IN_DENORMAL, IN_MIXED};
-    const op_sizes s = {.n = 3, .v = {16, 600, 16}};
-    for (int i = 0; i < 3 && n > 1; i++) {
-        const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-        op_call q;
-        call_make(h->ctx, &q, OP_LINEAR, kind[i], &s, 1, 0);
-        double *got = tt_alloc(h->ctx, &h->ctx->scratch, 16 * 16, sizeof *got,
-                               "a question");
-        if (got) call_double(h->ctx, h->ops, &q, got);
-        if (h->ctx->status == TT_OK) {
-            guess copy[GUESSES_MOST];
-            memcpy(copy, list, (size_t)n * sizeof *copy);
-            const int kept = classes_keep(h->ctx, copy, n, &q, got);
-            if (kept) memcpy(list, copy, (size_t)kept * sizeof *copy);
-            n = kept ? kept : n;
-        } else if (h->ctx->status != TT_EINTR && h->ctx->status != TT_ENOMEM) {
-            tt_clear(h->ctx);            /* it does not do this shape */
-        }
-        tt_arena_reset(&h->ctx->scratch, mark);
-    }
-    return n;
-}
-
 /* One more explanation; the same sentence once. parts: of sums, 0: as many as
  * the change says. */
 static void classes_say(char *out, size_t size, const guess *g, int parts)
@@ -266,8 +239,8 @@ bool hint_classes(hint_call *h)
     guess list[GUESSES_MOST];
     h->out[0] = 0;
     if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
-    int n = classes_keep(h->ctx, list, guesses(list, h->cls), h->q, h->got);
-    if (n > 1 && h->ops && h->q->kind == OP_LINEAR) n = classes_ask(h, list, n);
+    const int n = classes_keep(h->ctx, list, guesses(list, h->cls), h->q,
+                               h->got);
     for (int i = 0; i < n; i++) classes_say(h->out, h->size, &list[i], 0);
     return n && !h->ctx->status;
 }

@@ -33,7 +33,6 @@ typedef struct round_of {
                                              chunk before                     */
     double *query[4][FRAME_SIZE + 1];     /* pooled, by QUERIES, QUERY_POOL   */
     double *key[FRAME_ROWS + 1][CANDIDATES_MOST];        /* by KEY_POOL       */
-    double sigma;
 } round_of;
 
 /* The round that a name is of; false: it is not in the dump. */

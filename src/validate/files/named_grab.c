@@ -15,14 +15,13 @@
 /* ---- mass ---------------------------------------------------------------- */
 
 enum { QUERIES, QUERY_POOL, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
-enum { ALL_QUERIES, CHUNK_BEFORE, LAST_FRAME, FIRST_FRAME };
+enum { ALL_QUERIES, CHUNK_BEFORE, LAST_FRAME };
 enum { EACH_QUERY = 1, EACH_HEAD = 2 };
 enum { MASS_MOST = 1 << 26 };             /* multiply-adds                    */
 enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
 
 static const change mass_changes[] = {
     {QUERIES, LAST_FRAME, "queries of the last frame alone"},
-    {QUERIES, FIRST_FRAME, "queries of the first frame alone"},
     {QUERIES, CHUNK_BEFORE, "queries of the chunk before"},
     {QUERY_POOL, FRAME_MAX, "the largest queries (max) where their mean "
      "belongs"},
@@ -88,9 +87,9 @@ static double **find_keys(const named *t, round_of *r, int pool)
 /* Queries of a pass, [*n, width]; NULL: not in the dump. */
 static const double *some_queries(const round_of *r, int which, int64_t *n)
 {
-    const double *q = r->q[which < LAST_FRAME ? which : 0];
-    *n = which < LAST_FRAME ? r->T : r->L;
-    return which == LAST_FRAME ? q + (r->T - r->L) * r->width : q;
+    *n = which == LAST_FRAME ? r->L : r->T;
+    return which == LAST_FRAME ? r->q[0] + (r->T - r->L) * r->width
+                               : r->q[which];
 }
 
 /* The same pooled, the first time they are asked for. */
@@ -278,33 +277,29 @@ bool named_mass(named *t)
 
 /* ---- diversity, score, picks --------------------------------------------- */
 
-enum { CLOSE, PLACES, HEAVY, WHO, REDUCE, REST };
-enum { SQUARE = 1, BELL, TIMELESS, LINEAR, RECIPROCAL, SIGNED };
+enum { CLOSE, PLACES, HEAVY, WHO, REDUCE, REDUNDANCY };
+enum { SQUARE = 1, BELL, TIMELESS, LINEAR, SIGNED };
 enum { MASSLESS = 1, OWN_MASS };
-enum { AND_SELF = 1, OLDER, YOUNGER };
+enum { AND_SELF = 1, OLDER };
 enum { SUM = 1, MEAN_OF_OTHERS, MEAN_OF_ALL };
-enum { UNLIMITED = 1, REDUNDANCY };
 
 static const change div_changes[] = {
     {CLOSE, SQUARE, "the square of the distance in time"},
     {CLOSE, BELL, "closeness is exp(-d^2 / (2 sigma^2))"},
     {CLOSE, TIMELESS, "the distance in time is left out"},
     {CLOSE, LINEAR, "closeness is linear in the distance"},
-    {CLOSE, RECIPROCAL, "closeness is 1 / (1 + d / sigma)"},
     {CLOSE, SIGNED, "the distance in time keeps its sign"},
     {PLACES, 1, "distances are counted in places, not in frames"},
     {HEAVY, MASSLESS, "neighbours are not weighted by their mass"},
     {HEAVY, OWN_MASS, "neighbours are weighted by the candidate's own mass"},
     {WHO, AND_SELF, "a candidate is compared with itself"},
     {WHO, OLDER, "a candidate is compared with those before it alone"},
-    {WHO, YOUNGER, "a candidate is compared with those after it alone"},
     {REDUCE, SUM, "the sum of all neighbours where the heaviest belongs"},
     {REDUCE, MEAN_OF_OTHERS, "the mean of all neighbours where the heaviest "
      "belongs"},
     {REDUCE, MEAN_OF_ALL, "the sum of all neighbours, divided by all "
      "candidates, where the heaviest belongs"},
-    {REST, UNLIMITED, "diversity may be negative"},
-    {REST, REDUNDANCY, "the redundancy, not 1 less it"},
+    {REDUNDANCY, 1, "the redundancy, not 1 less it"},
     {0, 0, NULL}};
 
 static double closeness(int form, double gap, double sigma)
@@ -315,7 +310,6 @@ static double closeness(int form, double gap, double sigma)
     case BELL: return tt_exp(-far * far / 2);
     case TIMELESS: return 1;
     case LINEAR: return fmax(0, 1 - far);
-    case RECIPROCAL: return 1 / (1 + far);
     case SIGNED: return tt_exp(-gap / sigma);
     default: return tt_exp(-far);
     }
@@ -328,8 +322,8 @@ static void diversity(const round_of *r, const double *m, double sigma,
     for (int64_t c = 0; c < r->P; c++) {
         double most = 0, sum = 0;
         for (int64_t o = 0; o < r->P; o++) {
-            if ((o == c && how[WHO] != AND_SELF) || (o > c && how[WHO] == OLDER)
-                || (o < c && how[WHO] == YOUNGER)) continue;
+            if ((o == c && how[WHO] != AND_SELF)
+                || (o > c && how[WHO] == OLDER)) continue;
             const double gap = how[PLACES] ? (double)(c - o)
                                            : r->index[c] - r->index[o];
             const double mass = how[HEAVY] == OWN_MASS ? m[c] : m[o];
@@ -341,20 +335,22 @@ static void diversity(const round_of *r, const double *m, double sigma,
         if (how[REDUCE])
             most = sum / (how[REDUCE] == MEAN_OF_OTHERS ? (double)(r->P - 1)
                           : how[REDUCE] == MEAN_OF_ALL ? (double)r->P : 1);
-        out[c] = how[REST] == UNLIMITED ? 1 - most
-                 : how[REST] == REDUNDANCY ? most : fmax(0, 1 - most);
+        out[c] = how[REDUNDANCY] ? most : fmax(0, 1 - most);
     }
 }
 
-/* Eq. 7, and what ports have in its place; 0 ends them. */
-typedef struct sigma_name {
-    double is;
-    const char *what;
-} sigma_name;
+/* Eq. 7, and what ports have in its place. */
+static const char *const sigma_text[] = {
+    "", ": the span of frames lacks its + 1",
+    ": the whole span of frames where half of it belongs",
+    ": the whole span, without its + 1",
+    ": half the number of candidates where half the span of frames belongs",
+    ": the number of candidates", ": the memory's size",
+    ": the deviation of the frames' numbers",
+    ": the distance in time is not divided by the span"};
+enum { SIGMAS = sizeof sigma_text / sizeof *sigma_text };
 
-enum { SIGMAS = 9 };
-
-static void sigmas(const round_of *r, sigma_name *list)
+static double sigma_of(const round_of *r, int which)
 {
     double lo = r->index[0], hi = lo, mean = 0, squares = 0;
     const double P = (double)r->P;
@@ -363,25 +359,17 @@ static void sigmas(const round_of *r, sigma_name *list)
         mean += r->index[i] / P;
     }
     for (int64_t i = 0; i < r->P; i++) squares += pow(r->index[i] - mean, 2);
-    const sigma_name all[SIGMAS] = {
-        {fmax(1, (hi - lo + 1) / 2), ""},
-        {fmax(1, (hi - lo) / 2), ": the span of frames lacks its + 1"},
-        {hi - lo + 1, ": the whole span of frames where half of it belongs"},
-        {hi - lo, ": the whole span, without its + 1"},
-        {P / 2, ": half the number of candidates where half the span of frames "
-         "belongs"},
-        {P, ": the number of candidates"},
-        {(double)r->M, ": the memory's size"},
-        {sqrt(squares / P), ": the deviation of the frames' numbers"},
-        {1, ": the distance in time is not divided by the span"}};
-    memcpy(list, all, sizeof all);
+    const double all[SIGMAS] = {
+        fmax(1, (hi - lo + 1) / 2), fmax(1, (hi - lo) / 2), hi - lo + 1,
+        hi - lo, P / 2, P, (double)r->M, sqrt(squares / P), 1};
+    return all[which];
 }
 
 static bool make_diversity(named *t, const int *how, double *out)
 {
     const round_of *r = t->state;
     const double *m = named_beside(t, "grab.mass", r->P);
-    if (m) diversity(r, m, r->sigma, how, out);
+    if (m) diversity(r, m, sigma_of(r, 0), how, out);
     return m;
 }
 
@@ -393,7 +381,6 @@ static bool solve_diversity(named *t, const int *how, double *trial, char *what,
     const round_of *r = t->state;
     const double *m = named_beside(t, "grab.mass", r->P);
     double best = 0, least = INFINITY, step = 0.04;
-    sigma_name list[SIGMAS];
     for (int i = 0; m && i < STEPS + 2 * HALVINGS; i++) {
         if (i >= STEPS && i % 2 == 0) step /= 2;
         const double v = i < STEPS ? -3 + i * step : best + (i % 2 ? step
@@ -406,13 +393,12 @@ static bool solve_diversity(named *t, const int *how, double *trial, char *what,
     if (!m) return false;
     const double sigma = tt_exp(best);
     size_t used = (size_t)snprintf(what, size, "sigma is %.5g where %.5g "
-                                   "belongs", sigma, r->sigma);
-    sigmas(r, list);
+                                   "belongs", sigma, sigma_of(r, 0));
     bool any = false;
     for (int i = 1; i < SIGMAS && used < size; i++) {
-        if (fabs(sigma / list[i].is - 1) > 1e-3) continue;
+        if (fabs(sigma / sigma_of(r, i) - 1) > 1e-3) continue;
         used += (size_t)snprintf(what + used, size - used, "%s%s",
-                                 any ? ", or" : "", list[i].what + any);
+                                 any ? ", or" : "", sigma_text[i] + any);
         any = true;
     }
     diversity(r, m, sigma, how, trial);
@@ -422,12 +408,9 @@ static bool solve_diversity(named *t, const int *how, double *trial, char *what,
 bool named_diversity(named *t)
 {
     round_of r;
-    sigma_name list[SIGMAS];
-    if (!frames_round(t, &r) || r.P != t->n) return false;
-    sigmas(&r, list);
-    r.sigma = list[0].is;
-    return named_try(t, &(rule){make_diversity, solve_diversity,
-                                "GRAB's diversity: ", div_changes});
+    return frames_round(t, &r) && r.P == t->n
+           && named_try(t, &(rule){make_diversity, solve_diversity,
+                                   "GRAB's diversity: ", div_changes});
 }
 
 /* mass + alpha div, alpha from ours, and what is not a sum of both. */

@@ -15,7 +15,7 @@ enum { POOL_MOST = 24, SINK_MOST = 8, LATER_MOST = 6 };
 
 /* ---- the trusted pool ---------------------------------------------------- */
 
-enum { FORM, AXES, MEMBERS };
+enum { FORM, AXES };
 enum { DEVIATION, SAMPLE, VARIANCE, ROOT_OF_IT, WITHIN, BETWEEN, ABOUT_ZERO,
        OWN_DEVIATIONS, SQUARES };
 enum { OVER_HEADS = 1, OVER_CHANNELS, OVER_ALL };
@@ -34,15 +34,14 @@ static const change pool_changes[] = {
     {AXES, OVER_HEADS, "one statistic for a channel of all heads"},
     {AXES, OVER_CHANNELS, "one statistic for all channels of a head"},
     {AXES, OVER_ALL, "one statistic for all heads and channels"},
-    {MEMBERS, 1, "members as they were before TAME edited them"},
     {0, 0, NULL}};
 
 /* Sink, members, evicted and later frames, in this order; bit i of a set: frame
- * i. Means and squared deviations of each, as edited and not. */
+ * i. Means and squared deviations of each. */
 typedef struct pool {
     round_of r;
     int64_t frame[POOL_MOST], n, first, width, D, L;    /* first member       */
-    double *mean[2][POOL_MOST], *squares[2][POOL_MOST];
+    double *mean[POOL_MOST], *squares[POOL_MOST];
     bool deviation;
     unsigned right;
 } pool;
@@ -59,8 +58,6 @@ static int64_t shared(const pool *p, int axes, int64_t i)
 static double pool_statistic(const pool *p, const int *how, unsigned set,
                              int64_t i)
 {
-    double *const *mean = p->mean[how[MEMBERS]];
-    double *const *squares = p->squares[how[MEMBERS]];
     const double L = (double)p->L;
     const int64_t from = how[AXES] ? 0 : i, to = how[AXES] ? p->width : i + 1;
     double n = 0, m = 0, within = 0, between = 0, zero = 0, own = 0;
@@ -69,13 +66,13 @@ static double pool_statistic(const pool *p, const int *how, unsigned set,
             for (int64_t k = from; set >> f & 1 && k < to; k++) {
                 if (shared(p, how[AXES], k) != i) continue;
                 if (!pass) {
-                    n++, m += mean[f][k];
+                    n++, m += p->mean[f][k];
                     continue;
                 }
-                within += squares[f][k];
-                between += L * pow(mean[f][k] - m / n, 2);
-                zero += L * mean[f][k] * mean[f][k];
-                own += sqrt(squares[f][k] / L) / n;
+                within += p->squares[f][k];
+                between += L * pow(p->mean[f][k] - m / n, 2);
+                zero += L * p->mean[f][k] * p->mean[f][k];
+                own += sqrt(p->squares[f][k] / L) / n;
             }
     const double variance = (within + between) / (n * L);
     switch (p->deviation ? how[FORM] : -1) {
@@ -170,18 +167,16 @@ static bool begin_pool(named *t, pool *p, char what, int64_t width)
         p->frame[p->n++] = i < P ? (int64_t)p->r.index[i] : last + 1 + i - P;
     if (p->first + p->r.M > p->n
         || !frames_rows(t, what, last, width, &p->L)) return false;
-    for (int64_t i = 0; i < p->n; i++)
-        for (int plain = 0; plain < 2; plain++) {
-            const bool edited = !plain && i >= p->first
-                                && i < p->first + p->r.M;
-            p->mean[plain][i] = frames_of(t, what, p->frame[i], edited, width,
-                                          FRAME_MEAN, 0);
-            p->squares[plain][i] = frames_of(t, what, p->frame[i], edited,
-                                             width, FRAME_SQUARES, 0);
-            if (p->mean[plain][i] && p->squares[plain][i]) continue;
-            if (i < p->first + P) return false;
-            p->n = i;                    /* that frame is not made yet */
-        }
+    for (int64_t i = 0; i < p->n; i++) {
+        const bool edited = i >= p->first && i < p->first + p->r.M;
+        p->mean[i] = frames_of(t, what, p->frame[i], edited, width, FRAME_MEAN,
+                               0);
+        p->squares[i] = frames_of(t, what, p->frame[i], edited, width,
+                                  FRAME_SQUARES, 0);
+        if (p->mean[i] && p->squares[i]) continue;
+        if (i < p->first + P) return false;
+        p->n = i;                        /* that frame is not made yet */
+    }
     return true;
 }
 

@@ -330,7 +330,7 @@ static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
 {
     const tt_arith *a = d->opt->arith;
     if (p->q && a && a->bits
-        && hint_classes(&(hint_call){d->ctx, p->q, NULL, a->cls, p->got,
+        && hint_classes(&(hint_call){d->ctx, p->q, a->cls, p->got,
                                      v->hint, sizeof v->hint})) return true;
     return hint_find(d->ctx, p->q, a, p->got, p->want, v);
 }

@@ -170,7 +170,6 @@ double hint_cut_numbers(tt_ctx *ctx, const op_call *q, const hint_cuts *c,
 typedef struct hint_call {
     tt_ctx *ctx;
     const op_call *q;
-    const tt_ops *ops;        /* whose it is, to be asked again; NULL: no one */
     tt_class cls;
     const double *got;
     char *out;

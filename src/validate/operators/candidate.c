@@ -143,7 +143,7 @@ static void candidate_hint(tt_ctx *ctx, const candidate_call *c,
                            const op_call *q, const tt_arith *arith,
                            const double *got, const double *want, tt_verdict *v)
 {
-    hint_call call = {ctx, q, c->ops, arith->cls, got, v->hint, sizeof v->hint};
+    hint_call call = {ctx, q, arith->cls, got, v->hint, sizeof v->hint};
     if (arith->bits ? !hint_classes(&call)
                     : !*v->hint && !hint_is_cut(ctx, q, arith, got, v)
                       && !hint_allowed(ctx, q, arith, got, v, false))

@@ -33,7 +33,7 @@ static const fuzz_tensor whole[] = {
     {"chunk.1/step.0/x", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
     {"chunk.0/step.0/block.0/self_attn.k", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
     {"chunk.0/step.0/block.0/self_attn.v", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
-    {"chunk.1/step.0/block.0/self_attn.k", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {"chunk.1/step.0/block.0/self_attn.k", TT_F32, 3, {4, 2, 4, 1, 1}, -3, 9},
     {"chunk.1/step.0/block.0/self_attn.v", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
     {ROUND "grab.candidates", TT_I64, 1, {4, 1, 1, 1, 1}, 0, 4},
     {ROUND "grab.mass", TT_F64, 1, {4, 1, 1, 1, 1}, 1, 5},

@@ -343,7 +343,6 @@ static void diversity(const round_of *r, const double *m, double sigma,
 static const char *const sigma_text[] = {
     "", ": the span of frames lacks its + 1",
     ": the whole span of frames where half of it belongs",
-    ": the whole span, without its + 1",
     ": half the number of candidates where half the span of frames belongs",
     ": the number of candidates", ": the memory's size",
     ": the deviation of the frames' numbers",
@@ -361,7 +360,7 @@ static double sigma_of(const round_of *r, int which)
     for (int64_t i = 0; i < r->P; i++) squares += pow(r->index[i] - mean, 2);
     const double all[SIGMAS] = {
         fmax(1, (hi - lo + 1) / 2), fmax(1, (hi - lo) / 2), hi - lo + 1,
-        hi - lo, P / 2, P, (double)r->M, sqrt(squares / P), 1};
+        P / 2, P, (double)r->M, sqrt(squares / P), 1};
     return all[which];
 }
 
@@ -458,50 +457,53 @@ bool named_score(named *t)
 }
 
 /* Better candidates come first: those of the highest score, the earlier of
- * equal ones. */
+ * equal ones. A few picks are many a rule's: it must be that of every block. */
 enum { BY, LOWEST, LATER };
-enum { BY_SCORE, BY_MASS, BY_DIV, BY_FRAME };
+enum { BY_SCORE, BY_MASS, BY_DIV, AS_BLOCK_0 };
+
+static const double *of_block(const named *t, int64_t block, const char *last)
+{
+    return named_read(t, named_find(t, "chunk.%" PRId64 "/step.%" PRId64
+        "/block.%" PRId64 "/admit.%" PRId64 "/%s", t->at.chunk, t->at.step,
+        block, t->at.admit, last), t->n);
+}
+
+/* As many as theirs has, `keep`, of the best of s. */
+static void best_of(const double *s, const double *keep, int64_t n,
+                    const int *how, double *trial)
+{
+    int64_t M = 0;
+    for (int64_t i = 0; i < n; i++) M += keep[i] != 0;
+    for (int64_t c = 0; c < n; c++) {
+        int64_t rank = 0;
+        for (int64_t o = 0; o < n; o++) {
+            const double d = how[LOWEST] ? s[c] - s[o] : s[o] - s[c];
+            rank += d > 0 || (d == 0 && (how[LATER] ? o > c : o < c));
+        }
+        trial[c] = how[BY] == AS_BLOCK_0 ? s[c] : rank < M;
+    }
+}
 
 static bool make_keep(named *t, const int *how, double *trial)
 {
     static const char *const by[] = {"grab.score", "grab.mass", "grab.div",
-                                     "grab.candidates"};
-    const double *s = named_beside(t, by[how[BY]], t->n);
-    int64_t M = 0;
-    for (int64_t i = 0; i < t->n; i++)
-        M += (how[BY] || how[LOWEST] || how[LATER] ? t->got : t->want)[i] != 0;
-    for (int64_t c = 0; s && c < t->n; c++) {
-        int64_t rank = 0;
-        for (int64_t o = 0; o < t->n; o++) {
-            const double d = how[LOWEST] ? s[c] - s[o] : s[o] - s[c];
-            rank += d > 0 || (d == 0 && (how[LATER] ? o > c : o < c));
-        }
-        trial[c] = rank < M;
+                                     "grab.keep"};
+    const bool right = !how[BY] && !how[LOWEST] && !how[LATER];
+    const double *own = named_beside(t, by[how[BY]], t->n), *keep;
+    int blocks = 0;
+    for (int64_t b = 0; !right && (keep = of_block(t, b, "grab.keep")); b++) {
+        const double *s = of_block(t, how[BY] == AS_BLOCK_0 ? 0 : b,
+                                   by[how[BY]]);
+        if (!s) return false;
+        best_of(s, keep, t->n, how, trial);
+        blocks++;
+        for (int64_t c = 0; c < t->n; c++)
+            if ((keep[c] != 0) != (trial[c] != 0)) return false;
     }
-    return s;
-}
-
-/* What another block picked, or another number of them. */
-static bool solve_keep(named *t, const int *how, double *trial, char *what,
-                       size_t size)
-{
-    int64_t want = 0, got = 0;
-    for (int64_t i = 0; i < t->n; i++)
-        want += t->want[i] != 0, got += t->got[i] != 0;
-    for (int64_t b = 0; got == want && b < 64; b++) {
-        const double *x = named_read(t, named_find(
-            t, "chunk.%" PRId64 "/step.%" PRId64 "/block.%" PRId64 "/admit.%"
-            PRId64 "/grab.keep", t->at.chunk, t->at.step, b, t->at.admit),
-            t->n);
-        if (b == t->at.block || !x) continue;
-        memcpy(trial, x, (size_t)t->n * sizeof *x);
-        snprintf(what, size, "what block.%" PRId64 " keeps is kept", b);
-        if (named_gives(t, trial)) return true;
-    }
-    snprintf(what, size, "%" PRId64 " frames are kept where %" PRId64
-             " belong", got, want);
-    for (int64_t i = 0; i < t->n; i++) trial[i] = t->got[i];
-    return got != want && how[BY] == BY_SCORE;
+    if (how[BY] == AS_BLOCK_0) own = of_block(t, 0, "grab.keep");
+    if (!own || (how[BY] && blocks < 2)) return false;
+    best_of(own, right ? t->want : t->got, t->n, how, trial);
+    return true;
 }
 
 bool named_keep(named *t)
@@ -512,7 +514,6 @@ bool named_keep(named *t)
         {LOWEST, 1, "the lowest are kept"},
         {BY, BY_MASS, "kept by mass alone, not by score"},
         {BY, BY_DIV, "kept by diversity alone, not by score"},
-        {BY, BY_FRAME, "the newest are kept, whatever their score"},
-        {0, 0, NULL}};
-    return named_try(t, &(rule){make_keep, solve_keep, "", list});
+        {BY, AS_BLOCK_0, "what block.0 keeps is kept"}, {0, 0, NULL}};
+    return named_try(t, &(rule){make_keep, NULL, "", list});
 }

@@ -16,21 +16,18 @@ enum { POOL_MOST = 24, SINK_MOST = 8, LATER_MOST = 6 };
 /* ---- the trusted pool ---------------------------------------------------- */
 
 enum { FORM, AXES };
-enum { DEVIATION, SAMPLE, VARIANCE, ROOT_OF_IT, WITHIN, BETWEEN, ABOUT_ZERO,
-       OWN_DEVIATIONS, SQUARES };
+enum { DEVIATION, SAMPLE, VARIANCE, WITHIN, BETWEEN, ABOUT_ZERO, OF_FRAMES };
 enum { OVER_HEADS = 1, OVER_CHANNELS, OVER_ALL };
 
 static const change pool_changes[] = {
     {FORM, SAMPLE, "sample deviation: divided by n - 1"},
     {FORM, VARIANCE, "the variance where its square root belongs"},
-    {FORM, ROOT_OF_IT, "the root of the deviation"},
     {FORM, WITHIN, "the variances of the frames are averaged: what their means "
      "differ is left out"},
     {FORM, BETWEEN, "only what lies between the means of frames: the variance "
      "within each is left out"},
     {FORM, ABOUT_ZERO, "root mean square (mean not subtracted)"},
-    {FORM, OWN_DEVIATIONS, "mean of the frames' own deviations"},
-    {FORM, SQUARES, "the sum of squares, neither divided nor rooted"},
+    {FORM, OF_FRAMES, "mean of the frames' own deviations"},
     {AXES, OVER_HEADS, "one statistic for a channel of all heads"},
     {AXES, OVER_CHANNELS, "one statistic for all channels of a head"},
     {AXES, OVER_ALL, "one statistic for all heads and channels"},
@@ -79,12 +76,10 @@ static double pool_statistic(const pool *p, const int *how, unsigned set,
     case DEVIATION: return sqrt(variance);
     case SAMPLE: return sqrt((within + between) / (n * L - 1));
     case VARIANCE: return variance;
-    case ROOT_OF_IT: return sqrt(sqrt(variance));
     case WITHIN: return sqrt(within / (n * L));
     case BETWEEN: return sqrt(between / (n * L));
     case ABOUT_ZERO: return sqrt((within + zero) / (n * L));
-    case OWN_DEVIATIONS: return own;
-    case SQUARES: return within + between;
+    case OF_FRAMES: return own;
     default: return m / n;
     }
 }
@@ -202,14 +197,12 @@ bool named_pool(named *t)
 /* ---- the edit ------------------------------------------------------------ */
 
 enum { OWN, MEAN, SD, MADE, EDIT };
-enum { OWN_OF_OTHER_KIND = 1, OWN_OF_ALL, OWN_HEADS, OWN_POOL };
+enum { OWN_OF_ALL = 1, OWN_HEADS, OWN_POOL };
 enum { OTHER_KIND = 1, NOT_MOVED };
 enum { OF_SAMPLE = 1, OF_SQUARED_GAIN, OF_INVERSE };
 enum { POWER = 1, KEEPS_MEAN };
 
 static const change edit_changes[] = {
-    {OWN, OWN_OF_OTHER_KIND, "the frame's own statistics are those of the "
-     "other of keys and values"},
     {OWN, OWN_OF_ALL, "a frame's own statistics are those of all evicted "
      "frames"},
     {OWN, OWN_HEADS, "the frame's own statistics are shared by all heads"},
@@ -338,23 +331,21 @@ bool named_edit(named *t)
     const char other = what == 'k' ? 'v' : 'k';
     const int64_t c = atoll(strrchr(t->name, '.') + 1);
     int64_t L;
-    pool p, p2;
+    pool p;
     if (t->like->rank != 3 || t->like->dim[0] < 2) return false;
     edit e = {.L = t->like->dim[0], .width = t->n / t->like->dim[0]};
-    if (!begin_pool(t, &p, what, e.width) || !begin_pool(t, &p2, other, e.width)
-        || c < 0 || c >= p.r.P || p.L != e.L || p2.L != e.L
+    if (!begin_pool(t, &p, what, e.width) || c < 0 || c >= p.r.P || p.L != e.L
         || p.first + p.r.P > p.n || !read_pool(t, &e, 0, what)
         || !read_pool(t, &e, 1, other)) return false;
     e.x = frames_rows(t, what, (int64_t)p.r.index[c], e.width, &L);
     const unsigned one = 1u << (p.first + c), all = (1u << p.r.P) - 1,
                    old = (1u << p.r.M) - 1;
     for (int k = 0; k <= OWN_HEADS; k++)
-        own_of(t, &e, k, k == OWN_OF_OTHER_KIND ? &p2 : &p,
-               k == OWN_OF_ALL ? (all & ~old) << p.first : one);
+        own_of(t, &e, k, &p, k == OWN_OF_ALL ? (all & ~old) << p.first : one);
     e.own_mean[OWN_POOL] = e.mean[0];
     e.own_sd[OWN_POOL] = e.sd[0];
     double *trial = named_capacity(t, t->n);
-    if (!e.x || !trial || t->d->ctx->status) return false;
+    if (!e.x || L != e.L || !trial || t->d->ctx->status) return false;
     t->state = &e;
     e.tau = tau_of(t, right, t->want, trial);
     return named_try(t, &(rule){make_edit, solve_edit, "TAME: ", edit_changes});

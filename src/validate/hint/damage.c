@@ -21,17 +21,16 @@ typedef struct damage {
 } damage;
 
 typedef enum damage_form {
-    FIRST_FOR_ALL, ONE_BEFORE, ONE_AFTER, HALVES, BACKWARDS, CENTRED,
-    LAST_ZERO, FIRST_ZERO, ONE_ZERO, HOLDS_NEXT, HOLDS_BEFORE, HELD
+    FIRST_FOR_ALL, ONE_BEFORE, ONE_AFTER, HALVES, LAST_ZERO,
+    FIRST_ZERO, ONE_ZERO, HOLDS_NEXT, HELD
 } damage_form;
 
 static const char *const damage_text[] = {
     "%s 0 for all", "every %s is the one before it",
     "every %s is the one after it", "halves of the %ss are exchanged",
-    "%ss run backwards", "what all %ss have in common is taken away",
     "%ss: the last %lld are zero", "%ss: the first %lld are zero",
     "%s %lld is zero", "%s %lld holds the one after it",
-    "%s %lld holds the one before it", "from %s %lld on all hold the one before"
+    "from %s %lld on all hold the one before"
 };
 
 /* The index of n whose values stand at index k; -1: zeros. */
@@ -42,12 +41,10 @@ static int64_t damage_source(damage_form f, int64_t k, int64_t n, int64_t m)
     case ONE_BEFORE: return k > 0 ? k - 1 : 0;
     case ONE_AFTER: return k + 1 < n ? k + 1 : k;
     case HALVES: return (k + n / 2) % n;
-    case BACKWARDS: return n - 1 - k;
     case LAST_ZERO: return k < n - m ? k : -1;
     case FIRST_ZERO: return k < m ? -1 : k;
     case ONE_ZERO: return k == m ? -1 : k;
     case HOLDS_NEXT: return k == m ? (k + 1) % n : k;
-    case HOLDS_BEFORE: return k == m ? (k + n - 1) % n : k;
     case HELD: return k < m ? k : m - 1;
     default: return k;
     }
@@ -67,11 +64,7 @@ static void make_damage(damage *d, damage_form f, int axis, int64_t m)
         const int64_t at = i / width * row + i % width;
         const int64_t k = axis ? i % width / step % n : i / width;
         const int64_t from = damage_source(f, k, n, m);
-        double mean = 0;
-        for (int64_t j = 0; f == CENTRED && j < n; j++)
-            mean += (double)d->at[at + (j - k) * step] / (double)n;
-        d->mine[at] = from < 0 ? 0 : d->at[at + (from - k) * step]
-                                     - (tt_real)mean;
+        d->mine[at] = from < 0 ? 0 : d->at[at + (from - k) * step];
     }
 }
 

@@ -10,6 +10,7 @@
  * Holds   a rule that does not give ours is not that of this run, and nothing
  *         is said.
  * Next    frames.c, which keys a frame of the cache has */
+#include "io/inputs.h"
 #include "validate/files/named.h"
 
 #include <inttypes.h>
@@ -329,50 +330,18 @@ static bool in_flow(named *t)
 
 /* ---- the VAE's scale ----------------------------------------------------- */
 
-/* Latent frame `frame` of the video, [C, h, w], as the last pass of its chunk
- * reads it; NULL: not in the dump. */
-static const double *latent(const named *t, int64_t frame)
-{
-    char pass[64];
-    int64_t at, F;
-    if (!named_pass_of(t, frame, pass, sizeof pass, &at, &F)) return NULL;
-    const tt_entry *e = named_find(t, "%sx", pass);
-    if (!e || tt_tensor_count(&e->t) / F != t->n) return NULL;
-    const double *x = named_read(t, e, -1);
-    return x ? x + at * t->n : NULL;
-}
-
-/* Mean and deviation of a channel of the latents z [hw], from ours: y = std z +
- * mean. */
-static void scale_of(const named *t, const double *z, int64_t c, int64_t C,
-                     double *std, double *mean)
-{
-    const int64_t hw = t->n / C;
-    double zz = 0, zy = 0, sz = 0, sy = 0;
-    for (int64_t p = 0; p < hw; p++) {
-        const double x = z[p], y = t->want[p * C + c];
-        zz += x * x, zy += x * y, sz += x, sy += y;
-    }
-    const double var = zz - sz * sz / (double)hw;
-    *std = var > 0 ? (zy - sz * sy / (double)hw) / var : 0;
-    *mean = (sy - *std * sz) / (double)hw;
-}
-
+/* [h, w, C]: ours is std z + mean. */
 static bool make_denorm(named *t, const int *how, double *trial)
 {
-    const int64_t C = t->like->rank == 3 ? t->like->dim[2] : 0;
-    const double *z = C && t->n / C >= 4 ? latent(t, t->at.vae) : NULL;
-    for (int64_t c = 0; z && c < C; c++) {
-        double s, m;
-        scale_of(t, z + c * (t->n / C), c, C, &s, &m);
-        for (int64_t p = 0; p < t->n / C; p++) {
-            const double x = z[c * (t->n / C) + p];
-            const double y[] = {s * x + m, s * (s * x + m) + m, x, x / s + m,
-                                s * x, (x - m) / s, s * (x + m)};
-            trial[p * C + c] = y[*how];
-        }
+    if (t->like->rank != 3 || t->like->dim[2] != WAN_Z) return false;
+    for (int64_t i = 0; i < t->n; i++) {
+        const double m = wan_latent_mean[i % WAN_Z];
+        const double s = wan_latent_std[i % WAN_Z], x = (t->want[i] - m) / s;
+        const double y[] = {t->want[i], s * t->want[i] + m, x, x / s + m,
+                            s * x, (x - m) / s, s * (x + m)};
+        trial[i] = y[*how];
     }
-    return z;
+    return true;
 }
 
 static bool in_denorm(named *t)

@@ -459,7 +459,7 @@ bool named_score(named *t)
 /* Better candidates come first: those of the highest score, the earlier of
  * equal ones. A few picks are many a rule's: it must be that of every block. */
 enum { BY, LOWEST, LATER };
-enum { BY_SCORE, BY_MASS, BY_DIV, AS_BLOCK_0 };
+enum { BY_SCORE, BY_MASS, AS_BLOCK_0 };
 
 static const double *of_block(const named *t, int64_t block, const char *last)
 {
@@ -486,8 +486,7 @@ static void best_of(const double *s, const double *keep, int64_t n,
 
 static bool make_keep(named *t, const int *how, double *trial)
 {
-    static const char *const by[] = {"grab.score", "grab.mass", "grab.div",
-                                     "grab.keep"};
+    static const char *const by[] = {"grab.score", "grab.mass", "grab.keep"};
     const bool right = !how[BY] && !how[LOWEST] && !how[LATER];
     const double *own = named_beside(t, by[how[BY]], t->n), *keep;
     int blocks = 0;
@@ -513,7 +512,6 @@ bool named_keep(named *t)
          "first belongs (tie rule)"},
         {LOWEST, 1, "the lowest are kept"},
         {BY, BY_MASS, "kept by mass alone, not by score"},
-        {BY, BY_DIV, "kept by diversity alone, not by score"},
         {BY, AS_BLOCK_0, "what block.0 keeps is kept"}, {0, 0, NULL}};
     return named_try(t, &(rule){make_keep, NULL, "", list});
 }

@@ -491,6 +491,38 @@ static int moved_by(const chain *c, int by, op_call *own,
     return n;
 }
 
+/* Does the end change with these links? */
+static bool changes_end(hint *end, chain *c, const op_call *const *links)
+{
+    if (!chain_end_of(c, links, end->trial)) return false;
+    return memcmp(end->trial, end->want, (size_t)end->n * sizeof *end->want);
+}
+
+/* Two links, both of which lead to the end. */
+static void exchanged(hint *end, chain *c)
+{
+    char a[48], b[48];
+    for (int j = 0; j < c->n; j++)
+        for (int i = 0; i < j && !hint_settled(end); i++) {
+            op_call x, y;
+            const op_call *links[LINKS_MOST] = {NULL};
+            const chain_link *p = &c->link[i], *q = &c->link[j];
+            if (p->like < 0 || q->like < 0
+                || !with_weights(&x, p, &c->like[q->like])
+                || !with_weights(&y, q, &c->like[p->like])) continue;
+            chain_link_name(c, i, false, a, sizeof a);
+            chain_link_name(c, j, false, b, sizeof b);
+            links[i] = &x;
+            bool both = changes_end(end, c, links);
+            links[i] = NULL, links[j] = &y;
+            both &= changes_end(end, c, links);
+            links[i] = &x;
+            if (both && chain_end_of(c, links, end->trial))
+                hint_try(end, end->trial, "%s and %s have each other's weights",
+                         a, b);
+        }
+}
+
 void hint_other_block(hint *end, chain *c)
 {
     op_call own[LINKS_MOST];
@@ -502,4 +534,5 @@ void hint_other_block(hint *end, chain *c)
             && chain_end_of(c, links, end->trial))
             hint_try(end, end->trial, "all of the block has the weights of %s",
                      other_place(c, at, what, sizeof what));
+    exchanged(end, c);
 }

@@ -130,10 +130,10 @@ static void other_time(const solver *was, solver *best)
 {
     for (int f = 0; f < was->n; f++)
         for (int d = -FAR_MOST; d <= FAR_MOST; d++)
-            for (int all = 0; all < 2; all++) {
+            for (int from = 0; from <= f && d; from++) {
                 solver s = *was;
-                for (int i = all ? 0 : f; i <= f; i++) s.slot[i].t += d;
-                if (d && (f || !all)) attempt(best, &s);
+                for (int i = from; i <= f; i++) s.slot[i].t += d;
+                attempt(best, &s);
             }
 }
 
@@ -390,7 +390,7 @@ static void solve_window(window *w)
     const int64_t cost = call_cost(w->q);
     for (int f = 0; f < w->n; f++)
         right.slot[f] = (slot){f, f, w->item[f].t};
-    if (cost * w->n * 2 * FAR_MOST * 4 > WORK_MOST) return;
+    if (cost * w->n * w->n * FAR_MOST * 4 > WORK_MOST) return;
     if (w->own * w->L == w->q->attn.T) seen_frames(w, &right);
     for (int search = 0; search < SEARCHES; search++) {
         solver best = right;

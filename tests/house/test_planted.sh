@@ -7,7 +7,8 @@
 this=house/planted
 . tests/script.sh
 tab=$(printf '\t')
-for table in tests/validate/models.txt tests/validate/models_other.txt; do
+for table in tests/validate/models.txt tests/validate/models_other.txt \
+    tests/validate/models_third.txt; do
     grep -v '^#' "$table" | grep . > "${TMPDIR:-/tmp}/planted.$$"
     while IFS=$tab read -r name run file script first words; do
         : "$run $first $words"

@@ -143,7 +143,8 @@ judge.right = {}
 def hint(said):
     """Words of the headline without place and numbers, for the labels."""
     said = re.sub(r"(; )?given theirs up to [^;]*|none of the \d+ mistakes[^;]*"
-                  r"|it arises in [^;]*| \(explains \d+ of \d+ failures\)", "",
+                  r"|it arises in [^;]*| \(explains \d+ of \d+ failures\)"
+                  r"|: not in .*", "",
                   said)
     return re.sub(r"-?\d[\d.]*(e[-+]\d+)?", "#", re.sub(
         r"^\S+( at \[[^]]*\])?(: )?|; the largest failure.*", "", said)).strip(" ;")

@@ -5,7 +5,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every line of models.txt, or of the file MISTAKES (models_other.txt), changes
+# Every line of models.txt, or of the file MISTAKES (models_other.txt, or
+# models_third.txt), changes
 # one file of src. It is compiled alone and linked before the library, so that
 # its functions win. The program that comes out makes a run with a dump, and
 # `tether validate` judges that dump:

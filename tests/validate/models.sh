@@ -5,11 +5,10 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every line of models.txt, or of the file MISTAKES (models_other.txt, or
-# models_third.txt), changes
-# one file of src. It is compiled alone and linked before the library, so that
-# its functions win. The program that comes out makes a run with a dump, and
-# `tether validate` judges that dump:
+# Every line of models.txt, or of the file MISTAKES (models_other.txt,
+# models_third.txt), changes one file of src. It is compiled alone and linked
+# before the library, so that its functions win. The program that comes out
+# makes a run with a dump, and `tether validate` judges that dump:
 #   WAY generate  beside runs of our own that read theirs
 #   WAY against   beside a dump of ours, files only
 # TABLE gets a row per fault: found in which tensor, and what was said of it.

@@ -18,7 +18,7 @@ enum { QUERIES, QUERY_POOL, KEY_POOL, HEADS, EACH, LOGIT, WEIGHT };
 enum { ALL_QUERIES, CHUNK_BEFORE, LAST_FRAME };
 enum { EACH_QUERY = 1, EACH_HEAD = 2 };
 enum { MASS_MOST = 1 << 26 };             /* multiply-adds                    */
-enum { SOFTMAX, GROUPS, SIGMOID, SIGMOID_SHARE, LOGITS, SHARE, OVER_LARGEST };
+enum { SOFTMAX, GROUPS, SIGMOID, SHARE, OVER_LARGEST };
 
 static const change mass_changes[] = {
     {QUERIES, LAST_FRAME, "queries of the last frame alone"},
@@ -39,9 +39,6 @@ static const change mass_changes[] = {
     {LOGIT, 1, "the cosine of queries and keys in place of the logits"},
     {WEIGHT, GROUPS, "members and evicted frames have a softmax each"},
     {WEIGHT, SIGMOID, "sigmoid of the logits where their softmax belongs"},
-    {WEIGHT, SIGMOID_SHARE, "sigmoid of the logits, divided by their sum, "
-     "where softmax belongs"},
-    {WEIGHT, LOGITS, "the logits themselves where their softmax belongs"},
     {WEIGHT, SHARE, "the logits divided by their sum where softmax belongs"},
     {WEIGHT, OVER_LARGEST, "divided by the largest where the sum belongs"},
     {0, 0, NULL}};
@@ -62,14 +59,12 @@ static void grab_weights(double *x, int64_t n, int64_t M, int form)
     if (form == GROUPS && M > 0) grab_softmax(x, M);
     if (form == SOFTMAX || form == OVER_LARGEST) grab_softmax(x, n);
     for (int64_t i = 0; i < n; i++) {
-        if (form == SIGMOID || form == SIGMOID_SHARE)
-            x[i] = 1 / (1 + tt_exp(-x[i]));
+        if (form == SIGMOID) x[i] = 1 / (1 + tt_exp(-x[i]));
         sum += x[i];
         top = fmax(top, x[i]);
     }
     for (int64_t i = 0; i < n; i++)
-        x[i] /= form == SHARE || form == SIGMOID_SHARE ? sum
-                : form == OVER_LARGEST ? top : 1;
+        x[i] /= form == SHARE ? sum : form == OVER_LARGEST ? top : 1;
 }
 
 /* Mean keys of all candidates, the first time they are asked for. */

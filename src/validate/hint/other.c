@@ -469,9 +469,9 @@ void hint_other(hint *h, const char *name, int stage)
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 
-/* Weighted links have what is `by` entries away; how many there are, 0: it does
- * not fit. */
-static int moved_by(const chain *c, int by, op_call *own,
+/* Weighted links from number lo to hi - 1 have what is `by` entries away; how
+ * many there are, 0: it does not fit. */
+static int moved_by(const chain *c, int by, int lo, int hi, op_call *own,
                     const op_call **links, int *at)
 {
     int n = 0;
@@ -479,6 +479,7 @@ static int moved_by(const chain *c, int by, op_call *own,
         const int i = c->link[j].like;
         links[j] = NULL;
         if (i < 0) continue;
+        if (n++ < lo || n > hi) continue;
         if (i + by < 0 || i + by >= c->likes
             || (c->like[i].path[0]
                 && !strcmp(c->like[i].path, c->like[i + by].path))
@@ -486,7 +487,6 @@ static int moved_by(const chain *c, int by, op_call *own,
             return 0;
         links[j] = &own[j];
         *at = i + by;
-        n++;
     }
     return n;
 }
@@ -528,11 +528,16 @@ void hint_other_block(hint *end, chain *c)
     op_call own[LINKS_MOST];
     const op_call *links[LINKS_MOST];
     char what[80];
-    int at = 0;
-    for (int by = -c->likes; by < c->likes && !hint_settled(end); by++)
-        if (by && moved_by(c, by, own, links, &at) > 1
-            && chain_end_of(c, links, end->trial))
-            hint_try(end, end->trial, "all of the block has the weights of %s",
-                     other_place(c, at, what, sizeof what));
+    int at = 0, n = 0;
+    for (int j = 0; j < c->n; j++) n += c->link[j].like >= 0;
+    for (int by = -c->likes; by < c->likes; by++)
+        for (int lo = 0; by && lo + 1 < n; lo++)
+            for (int hi = n; hi > lo + 1 && !hint_settled(end); hi--)
+                if (moved_by(c, by, lo, hi, own, links, &at)
+                    && chain_end_of(c, links, end->trial))
+                    hint_try(end, end->trial, "%s has the weights of %s",
+                             hi - lo == n ? "all of the block"
+                                          : "a part of the block",
+                             other_place(c, at, what, sizeof what));
     exchanged(end, c);
 }

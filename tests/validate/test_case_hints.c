@@ -103,6 +103,22 @@ static void check_names(void)
             expect(!case_read(ctx, &q, at("named"), dim, 3) && !ctx->status,
                    "\"%s\" is no case", name[i]);
     }
+    char dir[300], want[400], emul[400], said[4096] = "";
+    tt_report *r = NULL;
+    snprintf(dir, sizeof dir, "%s/op_silu_0", at("cases"));
+    snprintf(want, sizeof want, "%s/expected.safetensors", dir);
+    snprintf(emul, sizeof emul, "%s/expected_f32.safetensors", dir);
+    if (!expect_ok(tt_report_new(ctx, &r, dir, tt_arith_find("f32")), "report"))
+        return;
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .got = want, .want = want, .emul = emul, .operands = at("named"),
+        .arith = tt_arith_find("f32")}), dir);
+    expect_ok(tt_report_text(ctx, r, at("report"), false), "report");
+    FILE *f = fopen(at("report"), "r");
+    if (f) said[fread(said, 1, sizeof said - 1, f)] = 0;
+    if (f) fclose(f);
+    expect(strstr(said, "name no call of this version"), "%s", said);
+    tt_report_free(r);
 }
 
 /* ---- rules between tensors of a dump ------------------------------------- */

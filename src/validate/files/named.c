@@ -322,8 +322,7 @@ static bool in_flow(named *t)
         {ORDER, 5, "column, channel, row"},
         {COLUMNS, 1, "tokens run down the columns"},
         {FLIPPED, 1, "its rows run upwards"},
-        {FLIPPED, 2, "its columns run backwards"},
-        {FLIPPED, 3, "its rows and columns run backwards"}, {0, 0, NULL}};
+        {FLIPPED, 2, "its columns run backwards"}, {0, 0, NULL}};
     return named_try(t, &(rule){make_flow, NULL, "order of a patch "
                                 "(row, column, channel belongs): ", list});
 }

@@ -25,7 +25,6 @@ static const change mass_changes[] = {
     {QUERIES, CHUNK_BEFORE, "queries of the chunk before"},
     {QUERY_POOL, FRAME_MAX, "the largest queries (max) where their mean "
      "belongs"},
-    {QUERY_POOL, FRAME_SIZE, "the mean of the queries' absolute values"},
     {KEY_POOL, FRAME_MAX, "the largest keys (max) of a frame where their mean "
      "belongs"},
     {KEY_POOL, FRAME_SIZE, "the mean of a frame's absolute keys"},
@@ -273,7 +272,7 @@ bool named_mass(named *t)
 /* ---- diversity, score, picks --------------------------------------------- */
 
 enum { CLOSE, PLACES, HEAVY, WHO, REDUCE, REDUNDANCY };
-enum { SQUARE = 1, BELL, TIMELESS, LINEAR, SIGNED };
+enum { SQUARE = 1, BELL, TIMELESS, SIGNED };
 enum { MASSLESS = 1, OWN_MASS };
 enum { AND_SELF = 1, OLDER };
 enum { SUM = 1, MEAN_OF_OTHERS, MEAN_OF_ALL };
@@ -282,7 +281,6 @@ static const change div_changes[] = {
     {CLOSE, SQUARE, "the square of the distance in time"},
     {CLOSE, BELL, "closeness is exp(-d^2 / (2 sigma^2))"},
     {CLOSE, TIMELESS, "the distance in time is left out"},
-    {CLOSE, LINEAR, "closeness is linear in the distance"},
     {CLOSE, SIGNED, "the distance in time keeps its sign"},
     {PLACES, 1, "distances are counted in places, not in frames"},
     {HEAVY, MASSLESS, "neighbours are not weighted by their mass"},
@@ -304,7 +302,6 @@ static double closeness(int form, double gap, double sigma)
     case SQUARE: return tt_exp(-far * far);
     case BELL: return tt_exp(-far * far / 2);
     case TIMELESS: return 1;
-    case LINEAR: return fmax(0, 1 - far);
     case SIGNED: return tt_exp(-gap / sigma);
     default: return tt_exp(-far);
     }

@@ -92,7 +92,8 @@ static void check_names(void)
 {
     static const char *const name[] = {
         ("op.conv.normal H=1 W=1 in=1048576 out=1048576 frames=1 "
-         "kernel=1048576 mode=0 seed 1"), "chunk.0/step.0/vae/frame.0#conv.0", ""};
+         "kernel=1048576 mode=0 seed 1"),
+        "chunk.0/step.0/vae/frame.0#conv.0", ""};
     const int64_t dim[] = {1, 1, 1048576};
     op_call q;
     mkdir(at("named"), 0777);

@@ -59,10 +59,8 @@ def fits(b, what):
     b.resize(1280)
 
 
-def same_moment(b):
+def pixels_apart(b):
     """In a picture of the window, which shows the videos before frames leave the caches."""
-    b.run('document.querySelector(".film").scrollIntoView()')
-    time.sleep(1)
     shot = b.ask('Page.captureScreenshot', format='png')['data']
     return b.run('''(async () => {
       const of = img => { const r = img.getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; };
@@ -75,6 +73,18 @@ def same_moment(b):
         return pen.getImageData(8, 8, r[2] - 16, r[3] - 16).data;
       });
       return one.filter((x, i) => Math.abs(x - other[i]) > 40).length; })()''' % shot)
+
+
+def same_moment(b):
+    """The least of some pictures: two videos a moment apart differ where one is at its next frame."""
+    b.run('document.querySelector(".film").scrollIntoView()')
+    least = 1 << 30
+    for _ in range(8):
+        time.sleep(.7)
+        least = min(least, pixels_apart(b))
+        if least < 400:
+            break
+    return least
 
 
 def two_policies(b, url):

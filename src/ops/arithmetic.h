@@ -19,10 +19,13 @@
  *             products are rounded
  *   time32    the sinusoid of the time is computed in float32: angles, and the
  *             frequencies before them. No operator has it; the emulated program
- *             does the same */
+ *             does the same
+ *   fused     no word of a backend: attention is one kernel, which stores its
+ *             result alone */
 typedef enum tt_allow {
     TT_ALLOW_FTZ = 1, TT_ALLOW_WINOGRAD = 2, TT_ALLOW_BIAS = 4,
-    TT_ALLOW_SATURATE = 8, TT_ALLOW_TIME32 = 16, TT_ALLOW_ALL = 31
+    TT_ALLOW_SATURATE = 8, TT_ALLOW_TIME32 = 16, TT_ALLOW_ALL = 31,
+    TT_ALLOW_FUSED = 32
 } tt_allow;
 
 /* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored", then the classes

@@ -6,8 +6,9 @@
  * drown in the tolerance of the large ones. Rows of few values are checked
  * several at a time, because the largest error of a handful of sums is luck,
  * and a row whose emulated error happens to be small borrows the relative
- * error of the whole tensor. Of one operator in 16 bits slopes and columns are
- * checked too. */
+ * error of the whole tensor; in a segment of several operators, whose errors may
+ * be a single number for a row, the largest relative error of a row. In 16 bits
+ * slopes and columns are checked too. */
 #include "validate/verdict.h"
 
 #include <math.h>
@@ -169,18 +170,39 @@ static double rms_ratio(const span *all, double floor2, int64_t rows)
     return limit > 0 ? sqrt(all->got) / limit : 0;
 }
 
-void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
-                      const double *want, const double *emul, int64_t n,
-                      int64_t c)
+/* The largest error of emul in a row, relative to the row, or to a quarter of
+ * the tensor where that is more. */
+static double row_most(const span *all, const double *want, const double *emul,
+                       int64_t n, int64_t group)
+{
+    const double least = all->n ? all->want / (double)all->n / 16 : 0;
+    double most = 0;
+    for (int64_t r = 0; r < n; r += group) {
+        const int64_t m = r + group < n ? group : n - r;
+        const span s = verdict_measure(emul + r, want + r, emul + r, m, 1);
+        const double size = fmax(s.n ? s.want / (double)s.n : 0, least);
+        if (size > 0) most = fmax(most, s.worst / sqrt(size));
+    }
+    return most;
+}
+
+static int64_t row_group(int64_t c)
+{
+    return c * ((ROW_LEAST + c - 1) / c);
+}
+
+static void check_rows(tt_verdict *v, const tt_arith *arith, const double *got,
+                       const double *want, const double *emul, int64_t n,
+                       int64_t c, bool borrow)
 {
     tt_metrics_measure(&v->m, got, want, n);
     const span all = verdict_measure(got, want, emul, n, 1);
-    const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
+    const int64_t group = row_group(c);
+    const double rel = borrow ? row_most(&all, want, emul, n, group)
+                     : all.want > 0 ? sqrt(all.emul / all.want) : 0;
     tally t = {.worst = v->m.worst};
     v->earned = all.worst;
     v->ratio = 0;
-    if (n == 0 || c < 1) c = 1;          /* no elements: c may be anything */
-    const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     for (int64_t r = 0; r < n; r += group) {
         const int64_t end = r + group < n ? r + group : n;
         const span row = verdict_measure(got + r, want + r, emul + r, end - r,
@@ -207,6 +229,7 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
  * squares of what rounding errs. */
 typedef struct slope {
     double got, emul, error;
+    double chance;            /* squares of the rows' projections of emul     */
     double n;
 } slope;
 
@@ -215,7 +238,7 @@ static void add_row(slope *s, const tt_arith *arith, const double *got,
 {
     const span row = verdict_measure(got, want, emul, n, 1);
     if (!(row.want > 0)) return;
-    const double scale = (double)row.n / row.want;
+    const double scale = (double)row.n / row.want, before = s->emul;
     for (int64_t i = 0; i < n; i++) {
         const double e = emul[i] - want[i], g = got[i] - want[i];
         const double least = half_ulp(arith, want[i]);
@@ -224,6 +247,7 @@ static void add_row(slope *s, const tt_arith *arith, const double *got,
         s->emul += scale * e * want[i];
         s->error += scale * fmax(e * e, least * least);
     }
+    s->chance += (s->emul - before) * (s->emul - before);
     s->n += (double)row.n;
 }
 
@@ -243,7 +267,8 @@ static double slope_ratio(const tt_arith *arith, const double *got,
     const double rounding = tt_format_epsilon(f) / sqrt(12);
     const double rel = fmax(sqrt(s.error / s.n), rounding);
     const double own = fmin(fabs(s.got), fabs(s.got - s.emul)) / s.n;
-    return own / (rel * (0.5 + 8 / sqrt(s.n)));
+    const double chance = fmax(rel / sqrt(s.n), sqrt(s.chance) / s.n);
+    return own / (0.5 * rel + 8 * chance);
 }
 
 static double columns_ratio(const tt_arith *arith, const double *got,
@@ -268,31 +293,18 @@ static double columns_ratio(const tt_arith *arith, const double *got,
     return most;
 }
 
-static bool verdict_narrow(const tt_arith *arith)
+void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
+                      const double *want, const double *emul, int64_t n,
+                      int64_t c, tt_verdict_of of)
 {
-    return arith->product == TT_FMT_F16 || arith->product == TT_FMT_BF16;
-}
-
-void verdict_check_columns(tt_verdict *v, const tt_arith *arith,
-                           const double *got, const double *want,
-                           const double *emul, int64_t n, int64_t c,
-                           double slack)
-{
-    if (!verdict_narrow(arith) || n == 0 || c < 1
-        || v->outcome == TT_UNCHECKED) return;
-    v->ratio = fmax(v->ratio, TT_SLACK / 2 / slack
-                              * columns_ratio(arith, got, want, emul, n, c));
+    if (n == 0 || c < 1) c = 1;          /* no elements: c may be anything */
+    check_rows(v, arith, got, want, emul, n, c, of == TT_OF_SEGMENT);
+    if (of == TT_OF_ROWS || n == 0 || v->outcome == TT_UNCHECKED
+        || (arith->product != TT_FMT_F16 && arith->product != TT_FMT_BF16))
+        return;
+    double most = slope_ratio(arith, got, want, emul, n, row_group(c));
+    if (of == TT_OF_CALL || v->rank < 4)   /* channels of latents come first */
+        most = fmax(most, columns_ratio(arith, got, want, emul, n, c));
+    v->ratio = fmax(v->ratio, of == TT_OF_CALL ? most : most / 2);
     if (v->ratio > 1) v->outcome = TT_MISMATCH;
-}
-
-void verdict_check_call(tt_verdict *v, const tt_arith *arith, const double *got,
-                        const double *want, const double *emul, int64_t n,
-                        int64_t c)
-{
-    tt_verdict_check(v, arith, got, want, emul, n, c);
-    if (!verdict_narrow(arith) || n == 0 || c < 1
-        || v->outcome == TT_UNCHECKED) return;
-    const int64_t group = c * ((ROW_LEAST + c - 1) / c);
-    v->ratio = fmax(v->ratio, slope_ratio(arith, got, want, emul, n, group));
-    verdict_check_columns(v, arith, got, want, emul, n, c, TT_SLACK / 2);
 }

@@ -3,10 +3,12 @@
 SPDX-License-Identifier: Apache-2.0
 
     TETHER=build/tether python3 tests/python/check_mlx.py
+    TETHER=... python3 tests/python/check_mlx.py seeds FIRST LAST [TYPE ARITH]
     TETHER=... python3 tests/python/check_mlx.py unseen OUT.tsv [FAULT...]
 
-`make check-mlx` runs the first; both need numpy, mlx and `make f64`. The second
-plants each fault of mlx_faults.txt, lets `tether validate` find it, and writes
+`make check-mlx` runs the first; all need numpy, mlx and `make f64`. The second
+runs the right port with many seeds (float32 f32, or as `bfloat16 bf16-stored`)
+and says how near to its limit any tensor came. The third plants each fault of mlx_faults.txt, lets `tether validate` find it, and writes
 a line of OUT.tsv: the first tensor that differs from the right port by more
 than 3e-6, the first that tether calls wrong, what it says, and a label that a
 person gave to these words for this fault. They are kept in mlx_labels.tsv:
@@ -59,12 +61,12 @@ def run(source, policy, folder, *more):
                      "48x32", *POLICIES[policy].split(), *more])
 
 
-def report(policy, folder, arith="f32"):
+def report(policy, folder, arith="f32", seed=0):
     out = folder / "report.json"
     r = tether("validate", "--dump", folder / DUMP, "--arith", arith,
                "--json", out, "--overwrite", "--", "generate", "-m", MODEL,
                "-W", 48, "-H", 32, *POLICIES[policy].split(),
-               "--embeds", folder / TEXT)
+               "--embeds", folder / TEXT, "--seed", seed)
     if r.returncode not in (0, 1):
         raise RuntimeError(f"tether validate: {r.returncode}: {r.stderr}")
     return json.loads(out.read_text())
@@ -176,6 +178,27 @@ def unseen(out, names):
 
 # ---- the check ------------------------------------------------------------------
 
+def honest(seed, policy, dtype, arith):
+    """The report of the right port and its largest error, in limits."""
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = pathlib.Path(tmp)
+        prepare(folder)
+        run(PORT, policy, folder, "--dtype", dtype, "--seed", str(seed))
+        r = report(policy, folder, arith, seed)
+    worst = max(r["verdicts"], key=lambda v: v.get("ratio") or 0)
+    print(f"seed {seed}, {policy}, {arith}: {r['headline']}; at most "
+          f"{worst['ratio']:.2f} of a limit, {worst['path']}", flush=True)
+    return r
+
+
+def seeds(first, last, dtype="float32", arith="f32"):
+    refused = sum(not honest(seed, "tether" if seed % 5 == 4 else "fifo",
+                             dtype, arith)["passed"]
+                  for seed in range(int(first), int(last)))
+    print(f"{refused} refused")
+    return refused > 0
+
+
 def main():
     counts = [0, 0]
 
@@ -184,17 +207,16 @@ def main():
         if not ok:
             print("FAIL python/mlx:", what)
     print("mlx", mlx.core.__version__)
-    with tempfile.TemporaryDirectory() as tmp:
-        folder = pathlib.Path(tmp)
-        prepare(folder)
-        for policy in POLICIES:
-            for dtype, arith in (("float32", "f32"),
-                                 ("bfloat16", "bf16-stored")):
-                run(PORT, policy, folder, "--dtype", dtype)
-                r = report(policy, folder, arith)
-                print(policy, arith + ":", r["headline"])
-                check(r["passed"], f"{policy}, {arith}: {r['headline']}")
-                check(r["compared"] > 800, f"{r['compared']} compared")
+    # with seeds 2, 21 and 22 errors of a row are one number: a matter of luck
+    for policy, seed, dtype, arith in (
+            ("fifo", 0, "float32", "f32"), ("tether", 0, "float32", "f32"),
+            ("fifo", 2, "bfloat16", "bf16-stored"),
+            ("fifo", 21, "float32", "f32"),
+            ("fifo", 22, "bfloat16", "bf16-stored"),
+            ("tether", 0, "bfloat16", "bf16-stored")):
+        r = honest(seed, policy, dtype, arith)
+        check(r["passed"], f"{policy}, {seed}, {arith}: {r['headline']}")
+        check(r["compared"] > 800, f"{r['compared']} compared")
     for name in ("rope-halves", "tame-tau-0.6"):
         _, truth, path, said = judge(name)
         print(name + ":", said)
@@ -204,6 +226,8 @@ def main():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["seeds"]:
+        sys.exit(seeds(*sys.argv[2:]))
     if sys.argv[1:2] == ["unseen"]:
         unseen(sys.argv[2], sys.argv[3:])
     else:

@@ -183,26 +183,53 @@ static void check_likely_keys(void)
     ctx->scratch = c.scratch;
 }
 
-/* One channel that is off by less than what its row's largest one may err. */
-static void check_small_channel(void)
+/* What is checked as rows alone, and as the result of a segment. */
+static void expect_of(const char *what, const double *got, const double *want,
+                      const double *emul, int64_t n, int64_t c, bool rows,
+                      bool segment)
 {
-    enum { ROWS = 64, C = 16, N = ROWS * C };
-    static double want[N], emul[N], got[N];
     const tt_arith *bf16 = tt_arith_find("bf16-stored");
+    tt_verdict v = {.rank = 2, .dim = {n / c, c}};
+    tt_verdict_check(&v, bf16, got, want, emul, n, c, TT_OF_ROWS);
+    expect((v.outcome == TT_PASS) == rows, "%s, rows: %g", what, v.ratio);
+    tt_verdict_check(&v, bf16, got, want, emul, n, c, TT_OF_SEGMENT);
+    expect((v.outcome == TT_PASS) == segment, "%s, segment: %g", what, v.ratio);
+}
+
+/* One channel that is off by less than what its row's largest one may err, and
+ * a factor that is less than what every value may err. */
+static void check_columns_and_slopes(void)
+{
+    enum { ROWS = 64, C = 64, N = ROWS * C };
+    static double want[N], emul[N], got[N];
     for (int i = 0; i < N; i++) {
-        const double size = i % C ? 1 : 100, x = sin(i * 0.7) * size;
-        want[i] = x;
-        got[i] = emul[i] = (double)tt_format_round(TT_FMT_BF16, (float)x);
+        want[i] = i % C ? sin(i * 0.7) : 100 + 20 * sin(i * 0.7);
+        got[i] = emul[i] = (double)tt_format_round(TT_FMT_BF16, (float)want[i]);
     }
-    tt_verdict v = {.rank = 2, .dim = {ROWS, C}}, off = v;
-    tt_verdict_check(&v, bf16, got, want, emul, N, 2 * C);
-    verdict_check_columns(&v, bf16, got, want, emul, N, C, TT_SLACK);
-    expect(v.outcome == TT_PASS, "honest: %g", v.ratio);
+    expect_of("honest", got, want, emul, N, C, true, true);
     for (int i = 3; i < N; i += C) got[i] += 0.06;
-    tt_verdict_check(&off, bf16, got, want, emul, N, 2 * C);
-    expect(off.outcome == TT_PASS, "rows alone: %g", off.ratio);
-    verdict_check_columns(&off, bf16, got, want, emul, N, C, TT_SLACK);
-    expect(off.outcome == TT_MISMATCH, "columns: %g", off.ratio);
+    expect_of("a channel", got, want, emul, N, C, true, false);
+    for (int i = 0; i < N; i++) {
+        want[i] = sin(i * 0.7);
+        emul[i] = (double)tt_format_round(TT_FMT_BF16, (float)want[i]);
+        got[i] = (double)tt_format_round(TT_FMT_BF16, (float)(want[i] * 1.008));
+    }
+    expect_of("a factor", got, want, emul, N, C, true, false);
+}
+
+/* The error of a row is one number, which emul has large in one row alone. */
+static void check_luck(void)
+{
+    enum { ROWS = 64, C = 64, N = ROWS * C };
+    static double want[N], emul[N], got[N];
+    for (int i = 0; i < N; i++) {
+        want[i] = sin(i * 0.7);
+        emul[i] = want[i] + (i / C == 2 ? 0.1 : 0.004) * cos(i * 1.3);
+        got[i] = want[i] + (i / C == 9 ? 0.15 : 0.004) * cos(i * 1.9);
+    }
+    expect_of("another row errs", got, want, emul, N, C, false, true);
+    for (int i = 9 * C; i < 10 * C; i++) got[i] = want[i] + 1;
+    expect_of("a wrong row", got, want, emul, N, C, false, false);
 }
 
 int main(void)
@@ -236,6 +263,7 @@ int main(void)
     }
     expect(ctx->nthreads == 2, "threads are as before");
     check_likely_keys();
-    check_small_channel();
+    check_columns_and_slopes();
+    check_luck();
     return test_end();
 }

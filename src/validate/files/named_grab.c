@@ -99,16 +99,6 @@ static const double *find_query(const named *t, round_of *r, int which,
     return *q;
 }
 
-/* Channels `from` to `to` of a query and a key. */
-static double grab_logit(const double *q, const double *k, int64_t from,
-                         int64_t to, bool cosine)
-{
-    const int64_t n = to - from;
-    const double qk = named_dot(q + from, k + from, n);
-    return cosine ? qk / sqrt(named_dot(q + from, q + from, n)
-                              * named_dot(k + from, k + from, n)) : qk;
-}
-
 /* Eq. 6, of the mean query, or for each, of all heads or of each. */
 static bool make_mass(named *t, const int *how, double *trial)
 {
@@ -127,12 +117,15 @@ static bool make_mass(named *t, const int *how, double *trial)
     for (int64_t u = 0; u < nq * nh; u++) {
         const int64_t from = u % nh * D;
         const int64_t to = how[HEADS] || heads ? from + D : r->width;
-        const double scale = how[LOGIT] ? 1 : (double)((to - from) / D)
-                                              * sqrt((double)D);
-        for (int64_t i = 0; i < r->P * per; i++)
-            z[i] = grab_logit(q + u / nh * r->width, k[i / per]
-                                + i % per * r->width, from, to, how[LOGIT])
-                   / scale;
+        const double scale = (double)((to - from) / D) * sqrt((double)D);
+        for (int64_t i = 0; i < r->P * per; i++) {
+            const double *one = q + u / nh * r->width + from;
+            const double *key = k[i / per] + i % per * r->width + from;
+            const double size = named_dot(one, one, to - from)
+                                * named_dot(key, key, to - from);
+            z[i] = named_dot(one, key, to - from)
+                   / (how[LOGIT] ? sqrt(size) : scale);
+        }
         grab_weights(z, r->P * per, r->M * per, how[WEIGHT]);
         for (int64_t i = 0; i < r->P * per; i++)
             trial[i / per] += z[i] / (double)(nq * nh);
@@ -186,7 +179,7 @@ static int held_logits(const named *t, round_of *r, double *z)
         const double *k = frames_of(t, 'k', n / 2, n % 2, r->width, FRAME_MEAN,
                                     0);
         if (!k) return n;
-        z[n] = grab_logit(q, k, 0, r->width, 0) / scale;
+        z[n] = named_dot(q, k, r->width) / scale;
     }
     return n;
 }

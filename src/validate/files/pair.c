@@ -14,6 +14,7 @@
 
 #include "validate/files/named.h"
 #include "validate/operators/opcalls.h"
+#include "validate/verdict.h"
 
 /* Everything about one tensor; the arrays are [n], in scratch. */
 typedef struct pair {
@@ -207,30 +208,22 @@ static bool operator_of(const dump_run *d, const pair *p)
     return d->opt->operands && !strcmp(p->ours->name, "y") && p->ours->t.rank;
 }
 
-/* One channel must not hide behind the largest of its rows; latents have their
- * channels elsewhere. */
-static void pair_limits(const dump_run *d, tt_verdict *v, const pair *p)
-{
-    tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
-                     row_length(v));
-    if (d->opt->injected && v->rank < 4 && v->rank > 1)
-        verdict_check_columns(v, d->limits, p->got, p->want, p->emul, p->n,
-                              v->dim[v->rank - 1], TT_SLACK);
-}
-
 static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
     if (real && d->limits && operator_of(d, p)) {
-        verdict_check_call(v, d->limits, p->got, p->want, p->emul, p->n,
-                           v->dim[v->rank - 1]);
+        tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
+                         v->dim[v->rank - 1], TT_OF_CALL);
         /* small errors of numbers that are cut are too large */
         if (p->q && v->outcome <= TT_MISMATCH && !*v->hint)
             hint_is_cut(d->ctx, p->q, d->limits, p->got, v);
         return;
     }
-    if (real && d->limits) pair_limits(d, v, p);
+    if (real && d->limits)
+        tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
+                         row_length(v),
+                         d->opt->injected ? TT_OF_SEGMENT : TT_OF_ROWS);
     else tt_verdict_bits(v, &(tt_arith){.bits = true}, p->got, p->want, p->n);
     if (selection_score_name(score, sizeof score, p->ours->name))
         check_pick(d, v, p);

@@ -88,7 +88,8 @@ static bool cut_call(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     const tt_arith own = {
         .product = which & EXACT ? TT_FMT_F32
                    : inputs == (CUT_INPUT | CUT_WEIGHT) ? f : arith->product,
-        .stored = which & CUT_RESULTS ? cut_of(arith->stored) : arith->stored};
+        .stored = which & CUT_RESULTS ? cut_of(arith->stored) : arith->stored,
+        .allows = TT_ALLOW_FUSED};
     tt_ops table = *tt_arith_ops(arith);
     op_call cut;
     table.self = (void *)(uintptr_t)&own;

@@ -102,6 +102,10 @@ def convert(tmp):
                                for n, x in paths[kind].items()},
                               strict=kind != "text_encoder")
         model.save_pretrained(tmp / kind)
+    # diffusers pads in its pipeline and keeps no number of rows
+    file = tmp / "transformer" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()),
+                                "text_len": c["text_len"]}))
     check(np.array_equal(made["text_encoder"].shared.weight.detach().numpy(),
                          w["shared.weight"]), "umT5 has our embedding")
     return c

@@ -6,8 +6,8 @@
  * drown in the tolerance of the large ones. Rows of few values are checked
  * several at a time, because the largest error of a handful of sums is luck,
  * and a row whose emulated error happens to be small borrows the relative
- * error of the whole tensor; in a segment of several operators, whose errors may
- * be a single number for a row, the largest relative error of a row. In 16 bits
+ * error of the whole tensor; in a segment of several operators, whose errors
+ * may be one number for a row, the largest relative error of a row. In 16 bits
  * slopes and columns are checked too. */
 #include "validate/verdict.h"
 
@@ -191,9 +191,9 @@ static int64_t row_group(int64_t c)
     return c * ((ROW_LEAST + c - 1) / c);
 }
 
-static void check_rows(tt_verdict *v, const tt_arith *arith, const double *got,
-                       const double *want, const double *emul, int64_t n,
-                       int64_t c, bool borrow)
+static void verdict_rows(tt_verdict *v, const tt_arith *arith,
+                         const double *got, const double *want,
+                         const double *emul, int64_t n, int64_t c, bool borrow)
 {
     tt_metrics_measure(&v->m, got, want, n);
     const span all = verdict_measure(got, want, emul, n, 1);
@@ -298,7 +298,7 @@ void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
                       int64_t c, tt_verdict_of of)
 {
     if (n == 0 || c < 1) c = 1;          /* no elements: c may be anything */
-    check_rows(v, arith, got, want, emul, n, c, of == TT_OF_SEGMENT);
+    verdict_rows(v, arith, got, want, emul, n, c, of == TT_OF_SEGMENT);
     if (of == TT_OF_ROWS || n == 0 || v->outcome == TT_UNCHECKED
         || (arith->product != TT_FMT_F16 && arith->product != TT_FMT_BF16))
         return;

@@ -87,8 +87,8 @@ typedef struct head {
     int64_t h;
 } head;
 
-/* What logits and probabilities are stored in: where results are of 16 bits they
- * are too, in programs that are no single kernel. */
+/* What logits and probabilities are stored in: where results are of 16 bits
+ * they are too, in programs that are no single kernel. */
 static tt_format attention_inside(arith a)
 {
     return a->allows & TT_ALLOW_FUSED ? TT_FMT_F32 : a->stored;

@@ -64,7 +64,8 @@ typedef enum tt_verdict_of {
     TT_OF_ROWS, TT_OF_CALL, TT_OF_SEGMENT
 } tt_verdict_of;
 
-/* Judge one tensor of rows [n/c, c]: outcome, metrics, earned, ratio, where.
+/* Judge one tensor of v's shape: outcome, metrics, earned, ratio, where. A row
+ * is the last axis, but of a call wider while it has fewer than 32 values.
  *   got      the candidate      want     the oracle, float64
  *   emul     as far from want as an honest program of the declared arithmetic
  *            may be (src/ops/arith/bound.c)
@@ -80,20 +81,21 @@ typedef enum tt_verdict_of {
  *        and leave next to none; numbers that are cut err by a third of a unit
  *        towards 0. It may be half a relative error of the arithmetic away from
  *        1 or from that of emul, and 8 times what chance makes of as many
- *        values, or of the slopes of emul's rows. Column of at least 16 rows:
- *        its rms error may be TT_SLACK/2 times that of emul there, so that a
- *        small channel is not hidden by large ones.
- * segment  Programs round at other places inside: twice that for slopes and
- *        columns. Errors may be few numbers, of which emul has a small one by
- *        chance (a softmax between two keys, a large activation): a row borrows
- *        the largest relative error of the tensor's rows.
+ *        values. Column, along the last axis, of at least 16: its rms error may
+ *        be TT_SLACK/2 times that of emul there, so that a small channel is not
+ *        hidden by large ones.
+ * segment  Programs round at other places inside: four times that for slopes,
+ *        twice for columns, which have fewer than four axes. Errors may be few
+ *        numbers, of which emul has a small one by chance (a softmax between
+ *        two keys, a large activation): a row borrows the largest error of
+ *        emul's rows, each relative to itself or to a quarter of the tensor.
  * f16    where emul is not finite but want is, as in emul, infinity or 65504 of
  *        want's sign, or within the limit of want. All but the last say
  *        nothing: the hint counts them, a tensor of nothing else is
  *        TT_UNCHECKED. */
 void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
-                      int64_t c, tt_verdict_of of);
+                      tt_verdict_of of);
 
 /* ---- report -------------------------------------------------------------- */
 

@@ -229,7 +229,6 @@ static void verdict_rows(tt_verdict *v, const tt_arith *arith,
  * squares of what rounding errs. */
 typedef struct slope {
     double got, emul, error;
-    double chance;            /* squares of the rows' projections of emul     */
     double n;
 } slope;
 
@@ -238,7 +237,7 @@ static void add_row(slope *s, const tt_arith *arith, const double *got,
 {
     const span row = verdict_measure(got, want, emul, n, 1);
     if (!(row.want > 0)) return;
-    const double scale = (double)row.n / row.want, before = s->emul;
+    const double scale = (double)row.n / row.want;
     for (int64_t i = 0; i < n; i++) {
         const double e = emul[i] - want[i], g = got[i] - want[i];
         const double least = half_ulp(arith, want[i]);
@@ -247,7 +246,6 @@ static void add_row(slope *s, const tt_arith *arith, const double *got,
         s->emul += scale * e * want[i];
         s->error += scale * fmax(e * e, least * least);
     }
-    s->chance += (s->emul - before) * (s->emul - before);
     s->n += (double)row.n;
 }
 
@@ -267,8 +265,7 @@ static double slope_ratio(const tt_arith *arith, const double *got,
     const double rounding = tt_format_epsilon(f) / sqrt(12);
     const double rel = fmax(sqrt(s.error / s.n), rounding);
     const double own = fmin(fabs(s.got), fabs(s.got - s.emul)) / s.n;
-    const double chance = fmax(rel / sqrt(s.n), sqrt(s.chance) / s.n);
-    return own / (0.5 * rel + 8 * chance);
+    return own / (rel * (0.5 + 8 / sqrt(s.n)));
 }
 
 static double columns_ratio(const tt_arith *arith, const double *got,
@@ -293,18 +290,33 @@ static double columns_ratio(const tt_arith *arith, const double *got,
     return most;
 }
 
+/* The last axis, wider while it is short, so that a row's own error means
+ * something. Next to an extent of 0 the others may be anything, and there are no
+ * rows. */
+static int64_t row_length(const tt_verdict *v)
+{
+    int64_t c = 1;
+    for (int i = v->rank - 1; i >= 0 && c < 32; i--)
+        if (!tt_checked_mul(&c, c, v->dim[i])) return 1;
+    return c > 0 ? c : 1;
+}
+
 void tt_verdict_check(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
-                      int64_t c, tt_verdict_of of)
+                      tt_verdict_of of)
 {
-    if (n == 0 || c < 1) c = 1;          /* no elements: c may be anything */
+    const bool call = of == TT_OF_CALL;
+    const int64_t last = v->rank && n ? v->dim[v->rank - 1] : 1;
+    const int64_t c = call ? last : row_length(v);
     verdict_rows(v, arith, got, want, emul, n, c, of == TT_OF_SEGMENT);
-    if (of == TT_OF_ROWS || n == 0 || v->outcome == TT_UNCHECKED
+    if (of == TT_OF_ROWS || v->outcome == TT_UNCHECKED
         || (arith->product != TT_FMT_F16 && arith->product != TT_FMT_BF16))
         return;
-    double most = slope_ratio(arith, got, want, emul, n, row_group(c));
-    if (of == TT_OF_CALL || v->rank < 4)   /* channels of latents come first */
-        most = fmax(most, columns_ratio(arith, got, want, emul, n, c));
-    v->ratio = fmax(v->ratio, of == TT_OF_CALL ? most : most / 2);
+    double most = slope_ratio(arith, got, want, emul, n, row_group(c))
+                  / (call ? 1 : TT_SLACK / 2);
+    if (call || v->rank < 4)               /* channels of latents come first */
+        most = fmax(most, columns_ratio(arith, got, want, emul, n, last)
+                          / (call ? 1 : 2));
+    v->ratio = fmax(v->ratio, most);
     if (v->ratio > 1) v->outcome = TT_MISMATCH;
 }

@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 #include "tests/page.h"
 
-static char model[1100], inputs[1100], vae[1100];
+static char model[1100], inputs[1100], vae[1100], small[1100];
 
 #define RUN "generate -m %s --embeds %s -W 48 -H 32 -t 1 --latents 12 " \
             "--budget 9 --sink 2 --recent 4 "
@@ -390,6 +390,20 @@ static void test_pictures(void)
     }
 }
 
+/* What explains it looks at calls of this module alone: tables of the
+ * transformer are gone. */
+static void test_wrong_picture(void)
+{
+#define VIDEO "generate -m %s -W 48 -H 32 --latents 3 -p x "
+    expect(run(VIDEO "-q -o wrong.y4m --dump wrong.st", small) == 0, "%s",
+           said);
+    nudge_far(at("wrong.st"), "vae/frame.2/up.3/t.1");
+    expect(run("validate --dump wrong.st -- " VIDEO "> out", small) == 1
+           && !strncmp(text_of(at("out")), "FAIL: first wrong tensor: "
+                       "vae/frame.2/up.3/t.1 ", 46), "%s%s", said,
+           text_of(at("out")));
+}
+
 /* A dump that names its class is checked by its bits, in that class. */
 static void test_classes(void)
 {
@@ -612,6 +626,7 @@ int main(int argc, char **argv)
     reference(model, "policy_models/a");
     reference(inputs, "policy_sf_full/inputs.safetensors");
     reference(vae, "vae_full_a/weights.safetensors");
+    reference(small, "demo");
     make_dumps();
     test_inject_is_another_run();
     test_points();
@@ -621,6 +636,7 @@ int main(int argc, char **argv)
     test_validate();
     test_latents_alone();
     test_pictures();
+    test_wrong_picture();
     test_classes();
     test_cases();
     test_cut_cases();

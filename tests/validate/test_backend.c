@@ -55,18 +55,18 @@ static void test_check(void)
         emul[i] = want[i] * (1 + (i % 3 - 1) * 0x1p-25);
         got[i] = want[i] * (1 + (i % 5 - 2) * 0x1p-26);
     }
-    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C,
+    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C,
                      TT_OF_ROWS);
     expect(v.outcome == TT_PASS, "another order of rounding errors passes");
     for (int i = 7 * C; i < 8 * C; i++) got[i] *= 1.0001;
-    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C,
+    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C,
                      TT_OF_ROWS);
     expect(v.outcome == TT_MISMATCH && !strncmp(v.where, "[7, ", 4),
            "a row of small values is judged by itself, got %s", v.where);
     expect(v.m.cosine > 0.9999999999, "which the cosine does not see");
     memcpy(got, want, sizeof got);
     got[5 * C + 3] = NAN;
-    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C,
+    tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, ROWS * C,
                      TT_OF_ROWS);
     expect(v.outcome == TT_MISMATCH && !strcmp(v.where, "[5, 3]"), "NaN");
 }

@@ -762,7 +762,7 @@ static void test_nonfinite(void)
         const double got[2] = {1, c[i].got}, want[2] = {1, c[i].want},
                      emul[2] = {1, c[i].emul};
         tt_verdict v = {.rank = 1, .dim = {2}};
-        tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, 2, 2,
+        tt_verdict_check(&v, tt_arith_find("f32"), got, want, emul, 2,
                          TT_OF_ROWS);
         expect((v.outcome == TT_PASS) == c[i].pass, "judge, nonfinite %d",
                (int)i);
@@ -785,11 +785,11 @@ static void test_nonfinite(void)
                      emul[2] = {f16[i].emul, 1};
         const bool skips = f16[i].outcome == TT_UNCHECKED;
         tt_verdict v = {.rank = 1, .dim = {1}};
-        tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 1, 1,
+        tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 1,
                          TT_OF_ROWS);
         expect(v.outcome == f16[i].outcome, "f16 %d alone", (int)i);
         v = (tt_verdict){.rank = 1, .dim = {2}};
-        tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 2, 2,
+        tt_verdict_check(&v, tt_arith_find("f16"), got, want, emul, 2,
                          TT_OF_ROWS);
         expect(v.outcome == (skips ? TT_PASS : f16[i].outcome), "f16 %d",
                (int)i);
@@ -797,7 +797,7 @@ static void test_nonfinite(void)
                "f16 %d says \"%s\"", (int)i, v.hint);
     }
     tt_verdict none = {.rank = 1, .dim = {0}};
-    tt_verdict_check(&none, tt_arith_find("f32"), NULL, NULL, NULL, 0, 0,
+    tt_verdict_check(&none, tt_arith_find("f32"), NULL, NULL, NULL, 0,
                      TT_OF_SEGMENT);
     expect(none.outcome == TT_PASS && none.m.n == 0, "judge, no elements");
 }

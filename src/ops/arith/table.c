@@ -87,26 +87,26 @@ typedef struct head {
     int64_t h;
 } head;
 
-/* What logits and probabilities are stored in: where results are of 16 bits
- * they are too, in programs that are no single kernel. */
-static tt_format attention_inside(arith a)
+/* A logit as it is stored: in 16 bits where results are, by programs that are no
+ * single kernel. One that f16 cannot hold stays. */
+static float stored_logit(arith a, float x)
 {
-    return a->allows & TT_ALLOW_FUSED ? TT_FMT_F32 : a->stored;
+    const float y = tt_format_round(a->stored, x);
+    return a->allows & TT_ALLOW_FUSED || !isfinite(y) ? x : y;
 }
 
 /* The logits of query i, and the largest. */
 static float table_logits(arith a, const tt_attention_args *p, const head *m,
                           int64_t i)
 {
-    const tt_format f = attention_inside(a);
     float top = -INFINITY, *s = m->s;
     for (int64_t j = 0; j < p->N; j++) {
-        s[j] = tt_format_round(f, (float)p->scale
+        s[j] = stored_logit(a, (float)p->scale
                                * table_dot(m->q, m->k + j * p->D, p->D));
         if (p->key_mask && !p->key_mask[j]) s[j] = -FLT_MAX;
         else if (p->rel_bias)
-            s[j] = tt_format_round(f, s[j] + (float)p->rel_bias
-                                   [m->h * (2 * p->N - 1) + j - i + p->N - 1]);
+            s[j] = stored_logit(a, s[j] + (float)p->rel_bias
+                                [m->h * (2 * p->N - 1) + j - i + p->N - 1]);
         if (s[j] > top || isnan(s[j])) top = s[j];
     }
     return top;
@@ -125,12 +125,11 @@ static void table_attend(arith a, const tt_attention_args *p, const head *m,
     }
     const float top = table_logits(a, p, m, i);
     for (int64_t j = 0; j < p->N; j++) sum += s[j] = tt_expf(s[j] - top);
-    const float early = attention_inside(a) == TT_FMT_F32 ? 1 : sum;
     for (int64_t j = 0; j < p->N; j++)
         for (int64_t d = 0; d < D; d++)
-            m->o[d] += table_narrow(a, s[j] / early) * m->v[j * D + d];
+            m->o[d] += table_narrow(a, s[j]) * m->v[j * D + d];
     for (int64_t d = 0; d < D; d++)
-        p->o[i * p->H * D + at + d] = table_put(a, m->o[d] / (sum / early));
+        p->o[i * p->H * D + at + d] = table_put(a, m->o[d] / sum);
 }
 
 static void arith_attention(tt_ctx *ctx, const tt_attention_args *p)

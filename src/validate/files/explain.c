@@ -381,7 +381,8 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
     e->like = keep_like(e, ctx, &q);
     if ((kind != OP_ROPE && kind != OP_ATTENTION)
         || call_cost(&q) > WORK_MOST) return;
-    if (kind == OP_ROPE && !e->done) take_other(ctx, &e->c.turn, &q);
+    if (kind == OP_ROPE && !e->done && module_of(e->name) == 'd')
+        take_other(ctx, &e->c.turn, &q);   /* its table ends with the model */
     if (!here) keep_inputs(e, ctx, &q, nth);
 }
 

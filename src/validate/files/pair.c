@@ -14,7 +14,6 @@
 
 #include "validate/files/named.h"
 #include "validate/operators/opcalls.h"
-#include "validate/verdict.h"
 
 /* Everything about one tensor; the arrays are [n], in scratch. */
 typedef struct pair {
@@ -31,17 +30,6 @@ bool pair_same_shape(const tt_tensor *t, const tt_tensor *u)
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] != u->dim[i]) return false;
     return true;
-}
-
-/* Row length for judging: the last axis, widened while it is short, so that a
- * row's own error means something. Next to an extent of 0 the others may be
- * anything, and there are no rows. */
-static int64_t row_length(const tt_verdict *v)
-{
-    int64_t c = 1;
-    for (int i = v->rank - 1; i >= 0 && c < 32; i--)
-        if (!tt_checked_mul(&c, c, v->dim[i])) return 1;
-    return c > 0 ? c : 1;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -214,7 +202,7 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
     if (real && d->limits && operator_of(d, p)) {
         tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
-                         v->dim[v->rank - 1], TT_OF_CALL);
+                         TT_OF_CALL);
         /* small errors of numbers that are cut are too large */
         if (p->q && v->outcome <= TT_MISMATCH && !*v->hint)
             hint_is_cut(d->ctx, p->q, d->limits, p->got, v);
@@ -222,7 +210,6 @@ static void check_pair(dump_run *d, tt_verdict *v, const pair *p)
     }
     if (real && d->limits)
         tt_verdict_check(v, d->limits, p->got, p->want, p->emul, p->n,
-                         row_length(v),
                          d->opt->injected ? TT_OF_SEGMENT : TT_OF_ROWS);
     else tt_verdict_bits(v, &(tt_arith){.bits = true}, p->got, p->want, p->n);
     if (selection_score_name(score, sizeof score, p->ours->name))

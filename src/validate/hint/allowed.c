@@ -26,8 +26,7 @@ static double used(tt_ctx *ctx, const op_call *q, const tt_arith *a,
     if (!ctx->status) call_wanted(ctx, q, a, want);
     if (!ctx->status) call_emulate(ctx, q, a, want, NULL, e);
     if (!ctx->status)
-        tt_verdict_check(&other, a, got, want, e, n, v->dim[v->rank - 1],
-                         TT_OF_CALL);
+        tt_verdict_check(&other, a, got, want, e, n, TT_OF_CALL);
     const bool right = !ctx->status && other.outcome == TT_PASS;
     tt_arena_reset(&ctx->scratch, mark);
     return right ? other.ratio : INFINITY;

@@ -96,7 +96,7 @@ static void try_blind(const hint *end, const chain *c, const char *fmt,
     if (!(off > 0x1p-19 * size)) return; /* these inputs have nothing of it,
                                             or it is another order of sums */
     tt_verdict_check(&v, b->arith, end->trial, end->want, b->emul, end->n,
-                     end->c, TT_OF_SEGMENT);
+                     TT_OF_SEGMENT);
     if (v.outcome != TT_PASS) return;
     vsnprintf(what, sizeof what, fmt, args);
     chain_link_name(c, c->at, c->together, of, sizeof of);

@@ -171,8 +171,7 @@ static void check_rows(tt_ctx *ctx, candidate_call *c, sample *part,
     sample_compute(ctx, part, arith, want, sample_cut(ctx, part, ours), e);
     v->dim[0] = part->rows;
     if (!ctx->status)
-        tt_verdict_check(v, arith, c->rows, want, e, n, v->dim[v->rank - 1],
-                         TT_OF_CALL);
+        tt_verdict_check(v, arith, c->rows, want, e, n, TT_OF_CALL);
 }
 
 /* It did what no operator may, or nothing. */

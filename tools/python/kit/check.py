@@ -146,8 +146,7 @@ def slope(g, e, want, half, total, rows, count, group, form):
     got, emul, error = (total(scale * x, 1) for x in (
         g * want, e * want, np.maximum(e * e, half * half)))
     error = max(np.sqrt(error / n), EPSILON[form] / np.sqrt(12))
-    chance = max(error * np.sqrt(n), np.sqrt((total(scale * e * want) ** 2).sum()))
-    return min(abs(got), abs(got - emul)) / (error * 0.5 * n + 8 * chance)
+    return min(abs(got), abs(got - emul)) / n / (error * (0.5 + 8 / np.sqrt(n)))
 
 
 def cut(got, t):

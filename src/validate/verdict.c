@@ -291,8 +291,8 @@ static double columns_ratio(const tt_arith *arith, const double *got,
 }
 
 /* The last axis, wider while it is short, so that a row's own error means
- * something. Next to an extent of 0 the others may be anything, and there are no
- * rows. */
+ * something. Next to an extent of 0 the others may be anything, and there are
+ * no rows. */
 static int64_t row_length(const tt_verdict *v)
 {
     int64_t c = 1;

@@ -8,10 +8,11 @@ SPDX-License-Identifier: Apache-2.0
 
 `make check-mlx` runs the first; all need numpy, mlx and `make f64`. The second
 runs the right port with many seeds (float32 f32, or as `bfloat16 bf16-stored`)
-and says how near to its limit any tensor came. The third plants each fault of mlx_faults.txt, lets `tether validate` find it, and writes
-a line of OUT.tsv: the first tensor that differs from the right port by more
-than 3e-6, the first that tether calls wrong, what it says, and a label that a
-person gave to these words for this fault. They are kept in mlx_labels.tsv:
+and says how near to its limit any tensor came. The third plants each fault of
+mlx_faults.txt, lets `tether validate` find it, and writes a line of OUT.tsv:
+the first tensor that differs from the right port by more than 3e-6, the first
+that tether calls wrong, what it says, and a label that a person gave to these
+words for this fault. They are kept in mlx_labels.tsv:
 `named` is the mistake or what has the same effect, `place` where or how
 precisely something is off, `none` that nothing was said, `misleading` another
 mistake than the one that was made. New words get the label `?`. JOBS=2 runs
@@ -207,12 +208,12 @@ def main():
         if not ok:
             print("FAIL python/mlx:", what)
     print("mlx", mlx.core.__version__)
-    # with seeds 2, 21 and 22 errors of a row are one number: a matter of luck
+    # 2: logits are stored, 5: other places of rounding, 21: a row of bad luck
     for policy, seed, dtype, arith in (
             ("fifo", 0, "float32", "f32"), ("tether", 0, "float32", "f32"),
             ("fifo", 2, "bfloat16", "bf16-stored"),
+            ("fifo", 5, "bfloat16", "bf16-stored"),
             ("fifo", 21, "float32", "f32"),
-            ("fifo", 22, "bfloat16", "bf16-stored"),
             ("tether", 0, "bfloat16", "bf16-stored")):
         r = honest(seed, policy, dtype, arith)
         check(r["passed"], f"{policy}, {seed}, {arith}: {r['headline']}")

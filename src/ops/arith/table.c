@@ -87,8 +87,8 @@ typedef struct head {
     int64_t h;
 } head;
 
-/* A logit as it is stored: in 16 bits where results are, by programs that are no
- * single kernel. One that f16 cannot hold stays. */
+/* A logit as it is stored: in 16 bits where results are, by programs that are
+ * no single kernel. One that f16 cannot hold stays. */
 static float stored_logit(arith a, float x)
 {
     const float y = tt_format_round(a->stored, x);

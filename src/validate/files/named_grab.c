@@ -121,10 +121,10 @@ static bool make_mass(named *t, const int *how, double *trial)
         for (int64_t i = 0; i < r->P * per; i++) {
             const double *one = q + u / nh * r->width + from;
             const double *key = k[i / per] + i % per * r->width + from;
-            const double size = named_dot(one, one, to - from)
-                                * named_dot(key, key, to - from);
-            z[i] = named_dot(one, key, to - from)
-                   / (how[LOGIT] ? sqrt(size) : scale);
+            const double by = how[LOGIT]
+                ? sqrt(named_dot(one, one, to - from)
+                       * named_dot(key, key, to - from)) : scale;
+            z[i] = named_dot(one, key, to - from) / by;
         }
         grab_weights(z, r->P * per, r->M * per, how[WEIGHT]);
         for (int64_t i = 0; i < r->P * per; i++)

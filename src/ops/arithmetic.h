@@ -20,8 +20,8 @@
  *   time32    the sinusoid of the time is computed in float32: angles, and the
  *             frequencies before them. No operator has it; the emulated program
  *             does the same
- *   fused     no word of a backend: attention is one kernel, which stores no
- *             logits */
+ *   fused     no word of a backend: an operator is one kernel, which stores its
+ *             result alone */
 typedef enum tt_allow {
     TT_ALLOW_FTZ = 1, TT_ALLOW_WINOGRAD = 2, TT_ALLOW_BIAS = 4,
     TT_ALLOW_SATURATE = 8, TT_ALLOW_TIME32 = 16, TT_ALLOW_ALL = 31,

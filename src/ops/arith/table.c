@@ -42,6 +42,14 @@ static tt_real table_put(arith a, float x)
     return (tt_real)tt_format_round(a->stored, x);
 }
 
+/* What is stored on the way, by programs that are no single kernel. What f16
+ * cannot hold stays. */
+static float put_inside(arith a, float x)
+{
+    const float y = tt_format_round(a->stored, x);
+    return a->allows & TT_ALLOW_FUSED || !isfinite(y) ? x : y;
+}
+
 /* n values rounded as inputs of products. */
 static float *inputs(tt_ctx *ctx, arith a, const tt_real *x, int64_t n)
 {
@@ -87,26 +95,18 @@ typedef struct head {
     int64_t h;
 } head;
 
-/* A logit as it is stored: in 16 bits where results are, by programs that are
- * no single kernel. One that f16 cannot hold stays. */
-static float stored_logit(arith a, float x)
-{
-    const float y = tt_format_round(a->stored, x);
-    return a->allows & TT_ALLOW_FUSED || !isfinite(y) ? x : y;
-}
-
 /* The logits of query i, and the largest. */
 static float table_logits(arith a, const tt_attention_args *p, const head *m,
                           int64_t i)
 {
     float top = -INFINITY, *s = m->s;
     for (int64_t j = 0; j < p->N; j++) {
-        s[j] = stored_logit(a, (float)p->scale
-                               * table_dot(m->q, m->k + j * p->D, p->D));
+        s[j] = table_dot(m->q, m->k + j * p->D, p->D);
+        s[j] = put_inside(a, put_inside(a, s[j]) * (float)p->scale);
         if (p->key_mask && !p->key_mask[j]) s[j] = -FLT_MAX;
         else if (p->rel_bias)
-            s[j] = stored_logit(a, s[j] + (float)p->rel_bias
-                                [m->h * (2 * p->N - 1) + j - i + p->N - 1]);
+            s[j] = put_inside(a, s[j] + (float)p->rel_bias
+                              [m->h * (2 * p->N - 1) + j - i + p->N - 1]);
         if (s[j] > top || isnan(s[j])) top = s[j];
     }
     return top;
@@ -236,7 +236,8 @@ static void arith_modulate(tt_ctx *ctx, const tt_modulate_args *p)
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n * p->c; i++) {
         const int64_t g = i / p->c / p->rows * p->stride + i % p->c;
-        p->x[i] = table_put(a, (float)p->x[i] * (1 + (float)p->scale[g])
+        const float scale = put_inside(a, 1 + (float)p->scale[g]);
+        p->x[i] = table_put(a, put_inside(a, (float)p->x[i] * scale)
                           + (float)p->shift[g]);
     }
 }
@@ -244,10 +245,12 @@ static void arith_modulate(tt_ctx *ctx, const tt_modulate_args *p)
 static void arith_gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
 {
     const arith a = declared(ctx);
-    for (int64_t i = 0; i < p->n * p->c; i++)
-        p->x[i] = table_put(a, (float)p->x[i] + (float)p->y[i]
-                          * (float)p->gate[i / p->c / p->rows * p->stride
-                                           + i % p->c]);
+    for (int64_t i = 0; i < p->n * p->c; i++) {
+        const float g = (float)p->gate[i / p->c / p->rows * p->stride
+                                       + i % p->c];
+        p->x[i] = table_put(a, (float)p->x[i]
+                               + put_inside(a, (float)p->y[i] * g));
+    }
 }
 
 static void arith_add(tt_ctx *ctx, const tt_add_args *p)

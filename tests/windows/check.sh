@@ -140,8 +140,14 @@ plugin="validate --backend $build/tests/validate/mutants.so --no-calls --no-roll
 says "a plug-in" "^PASS" tether $plugin --op rms_norm
 TETHER_MISBEHAVES=exit
 export TETHER_MISBEHAVES
-# shellcheck disable=SC2086
-says "one that exits" "ended the process with exit status 7" tether $plugin --op silu
+# Under wine exit() of a DLL waits for ever now and then: the limit of time ends it.
+for try in 1 2 3; do
+    # shellcheck disable=SC2086
+    tether $plugin --op silu --timeout 20 > "$tmp/exits" 2>&1
+    grep -q "did not return within 20 seconds" "$tmp/exits" || break
+    echo "note: one that exits: it waits, try $try"
+done
+says "one that exits" "ended the process with exit status 7" cat "$tmp/exits"
 TETHER_MISBEHAVES=far
 # shellcheck disable=SC2086
 says "one that writes elsewhere" "reached outside its output" tether $plugin --op silu

@@ -64,8 +64,8 @@ typedef enum tt_verdict_of {
     TT_OF_ROWS, TT_OF_CALL, TT_OF_SEGMENT
 } tt_verdict_of;
 
-/* Judge one tensor of v's shape: outcome, metrics, earned, ratio, where. A row
- * is the last axis, but of a call wider while it has fewer than 32 values.
+/* Check one tensor of v's shape: outcome, metrics, earned, ratio, where. A row
+ * is the last axis, and unless of a call wider while it has under 32 values.
  *   got      the candidate      want     the oracle, float64
  *   emul     as far from want as an honest program of the declared arithmetic
  *            may be (src/ops/arith/bound.c)
